@@ -33,9 +33,11 @@ def test_both_ways_give_one_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_cluster_carries_a_backfill(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_backfill, "ROWS", 500)
     monkeypatch.setattr(cluster_backfill, "CHANGED", 20)
-    [row] = cluster_backfill.rows(Form.QUICK)
+    row, tasks = cluster_backfill.rows(Form.QUICK)
     assert row.correct
     assert row.ratio
+    assert tasks.ours
+    assert tasks.theirs
 
 
 def test_a_snapshot_that_is_killed_twice_is_whole_in_the_end() -> None:
