@@ -3,7 +3,8 @@
 Azure: Azurite, Microsoft's own emulator, from npm. Google: moto's S3 server behind the XML API's
 own headers. Google's XML API has the requests of S3's; what differs is the condition of a put
 (``x-goog-if-generation-match: 0`` in place of ``If-None-Match: *``) and the login. No server of the
-package registries keeps that condition over the XML API.
+package registries keeps that condition over the XML API. ``google_json.py`` gives Spark the JSON API of
+the same buckets.
 """
 
 from __future__ import annotations

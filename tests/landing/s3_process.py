@@ -14,11 +14,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from threading import Lock
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 from urllib.request import urlopen
+
+from tests.landing.google_json import GoogleJson, is_of_json_api
 
 LOGIN = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -123,6 +126,7 @@ class _Application:
         self._inner, self._log, self._lock = inner, log, Lock()
         self._ending, self._answer, self._is_done = "", "", True
         self._times, self._has_conditions = 0, True
+        self._json = GoogleJson()
 
     def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
@@ -131,6 +135,8 @@ class _Application:
             getattr(self, f"_{path.removeprefix(_CONTROL)}")(**said)
             start("200 OK", [])
             return [b""]
+        if is_of_json_api(path):
+            return self._google(environ, start)
         _as_s3(environ)
         if not self._has_conditions:
             environ.pop("HTTP_IF_NONE_MATCH", None)
@@ -158,6 +164,27 @@ class _Application:
         with self._lock, self._log.open("a") as log:
             log.write(f"{asked} {status[0].split(' ')[0]}\n")
         return answer
+
+    def _google(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        """What a client of Google's JSON API asks."""
+        method, path, query = (environ[name] for name in ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING"))  # fmt: skip
+        headers = {
+            name.removeprefix("HTTP_").replace("_", "-").lower(): value
+            for name, value in environ.items()
+            if name.startswith("HTTP_") or name.startswith("CONTENT_")
+        }
+        size = environ.get("CONTENT_LENGTH")
+        body = environ["wsgi.input"]
+        sent = body.read(int(size)) if size else b""
+        if not size and environ.get("wsgi.input_terminated"):
+            sent = body.read()
+        answer = self._json.answer(method, path, query, headers, sent)
+        with self._lock, self._log.open("a") as log:
+            log.write(f"{method} {path} {answer.status}\n")
+        length = ("Content-Length", str(len(answer.body)))
+        phrase = HTTPStatus(answer.status).phrase
+        start(f"{answer.status} {phrase}", [*answer.headers.items(), length])
+        return [answer.body]
 
     def _reset(self) -> None:
         from moto.core import DEFAULT_ACCOUNT_ID

@@ -1,4 +1,4 @@
-"""A table's life with lake and landing in Azure (Azurite) and Google's store (see ``clouds.py``), without Spark."""
+"""A table's life with lake and landing in Azure (Azurite) and Google's store (see ``clouds.py``), without Spark and with it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,29 @@ from deltalake import DeltaTable
 from pydantic import ValidationError
 
 from cdc_core.config import LakeConfig, ObjectLandingConfig, SourceConfig
+from cdc_core.errors import PreflightError
 from cdc_core.landing.open import open_landing
+from cdc_core.runtime.folders import default_runtime_folder, shim_folder
+from cdc_core.runtime.jars import Jar, install_jars
+from cdc_core.runtime.java import find_java
 from pipelines.doctor import source as doctor_of
 from redolake.reader import open as open_lake
 from tests.lake.test_s3 import merge_without_spark
+from tests.landing.google_door import google_door
+from tests.landing.google_json import is_of_json_api
+from tests.landing.s3_process import S3Process
 from tests.landing.test_store import FOLDER, land
 from tests.oracle.embedded import Oracle, running_oracle
 
 ROOT = Path(__file__).parents[2]
 LIMIT_SECONDS = 300
+JARS = ROOT / ".redolake" / "peers" / "java"
+HADOOP_GCP = Jar(
+    "org.apache.hadoop",
+    "hadoop-gcp",
+    "3.5.0",
+    "25686b2e711f5d8a5b08bef3489e62ccd046310dd4adf65b9ea216d9f53ddc3f",
+)
 
 clouds = pytest.mark.parametrize("cloud", ["azure", "google"])
 
@@ -95,6 +109,37 @@ def test_spark_and_redolake_commit_in_turn_on_azure(
         check=False,
     )
     assert done.stdout.endswith("[1, 3, 77]\n"), done.stderr[-4000:]
+    table = DeltaTable(f"{url}/t")
+    assert [one["operation"] for one in table.history()][:3] == ["WRITE", "MERGE", "WRITE"]
+    assert sorted(table.to_pyarrow_table(columns=["ID"])["ID"].to_pylist()) == [1, 3, 77]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark_and_redolake_commit_in_turn_on_google(
+    bucket_server: S3Process, google: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Hadoop's connector, which knows Google's own address alone, and Delta's log store for it beside our commits."""
+    url = f"{google(f'b{uuid.uuid4().hex[:20]}')}/lake"
+    try:
+        java = find_java(shim_folder(default_runtime_folder()))
+        [jar] = install_jars(JARS, java.path, jars=(HADOOP_GCP,))
+    except PreflightError as error:
+        pytest.skip(f"Hadoop's connector cannot be installed: {error}")
+    asked = bucket_server.count()
+    with google_door(bucket_server.endpoint, tmp_path) as options:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.objects.spark_on_google", url, str(jar), *options],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+    assert done.stdout.endswith("[1, 3, 77]\n"), done.stderr[-4000:]
+    of_spark = [one for one in bucket_server.requests()[asked:] if is_of_json_api(one)]
+    assert any(one.startswith("PUT /upload/") for one in of_spark), "Spark wrote through the door"
     table = DeltaTable(f"{url}/t")
     assert [one["operation"] for one in table.history()][:3] == ["WRITE", "MERGE", "WRITE"]
     assert sorted(table.to_pyarrow_table(columns=["ID"])["ID"].to_pylist()) == [1, 3, 77]
