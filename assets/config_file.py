@@ -249,8 +249,10 @@ def attributes_json_schema() -> dict[str, Any]:
         "oracle": "OracleConfig",
         "masks": "MaskConfig",
         "notifications": "NotificationConfig",
+        "publish": "PublishConfig",
         "signals": "SignalConfig",
         "state": "StateConfig",
+        "unity": "UnityConfig",
     }
     for field in SECRET_FIELDS:
         model = schema["$defs"][models[field.section]]

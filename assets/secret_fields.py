@@ -22,12 +22,13 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 @dataclass(frozen=True, slots=True)
 class SecretField:
     """A field of the model, whether a file may hold it too (a database URL without a password),
-    and whether it is a map of several secrets by name."""
+    whether it is a map of several secrets by name, and the sections ``above`` its own."""
 
     section: str
     name: str
     allowed_in_file: bool = False
     is_map: bool = False
+    above: tuple[str, ...] = ()
 
     @property
     def env_name(self) -> str:
@@ -38,9 +39,11 @@ class SecretField:
 SECRET_FIELDS = (
     SecretField("oracle", "password"),
     SecretField("oracle", "wallet_password"),
+    SecretField("unity", "token", above=("lake", "catalog")),
     SecretField("masks", "salt"),
     SecretField("masks", "salts", is_map=True),
     SecretField("notifications", "webhook_secret"),
+    SecretField("publish", "sasl_password"),
     SecretField("signals", "kafka_sasl_password"),
     SecretField("state", "password"),
     SecretField("state", "url", allowed_in_file=True),
@@ -65,9 +68,11 @@ def take_secrets(
     stay empty."""
     problems: list[Problem] = []
     for field in SECRET_FIELDS:
-        section = attributes.get(field.section)
-        if isinstance(section, dict):
-            problems += _take(file, (*root, field.section), section, field, environ)
+        path, section = (*field.above, field.section), attributes
+        for key in path:
+            found = section.get(key)
+            section = found if isinstance(found, dict) else {}
+        problems += _take(file, (*root, *path), section, field, environ)
     return problems
 
 

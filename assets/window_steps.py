@@ -221,7 +221,7 @@ class WindowApplication:
         return True
 
     def register(self) -> None:
-        """Let Spark's catalog follow the tables; say which do not get there."""
+        """Let the catalog follow the tables; say which do not get there."""
         if self.pipeline.config.lake.catalog is None:
             return
         for found in self.pipeline.register_tables(list(self.tables)):

@@ -149,7 +149,7 @@ SHORT_HELP: dict[Callable[..., None], str] = {
     metrics.metrics: "Serve numbers for Prometheus.",
     publish.publish: "Send events to Kafka.",
     history.history: "Bring histories up to their change logs.",
-    catalog.catalog: "Register the tables in Spark's catalog.",
+    catalog.catalog: "Register the tables in a catalog.",
     listings.windows: "List windows: times, states, changes.",
     row.row: "Show the life of one row.",
     listings.at: "Show the Delta versions of one consistent cut.",

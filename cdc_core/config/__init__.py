@@ -18,6 +18,7 @@ from cdc_core.config.history import HistoryConfig
 from cdc_core.config.lake import (
     ChangeLogColumn,
     DeletionVectors,
+    DeltaFeature,
     ExecutorsFrom,
     LakeConfig,
     LandingConfig,
@@ -25,6 +26,7 @@ from cdc_core.config.lake import (
     MaintenanceConfig,
     ObjectLandingConfig,
     S3LandingConfig,
+    UnityConfig,
 )
 from cdc_core.config.oracle import OracleConfig
 from cdc_core.config.pdbs import refuse_several, sources_of
@@ -37,6 +39,7 @@ __all__ = [
     "CloseAt",
     "ConfigModel",
     "DeletionVectors",
+    "DeltaFeature",
     "EventsConfig",
     "ExecutorsFrom",
     "HistoryConfig",
@@ -60,6 +63,7 @@ __all__ = [
     "StateConfig",
     "Strategy",
     "TableConfig",
+    "UnityConfig",
     "XStreamConfig",
     "refuse_several",
     "sources_of",

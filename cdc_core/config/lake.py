@@ -8,9 +8,9 @@ from math import prod
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from cdc_core.config.base import ConfigModel, checked
+from cdc_core.config.base import ConfigModel, checked, split_url_password
 from cdc_core.config.history import HistoryConfig, HistoryKind
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.templates import (
@@ -154,9 +154,29 @@ class CurrentViewsConfig(ConfigModel):
 NameTemplate = Annotated[str, AfterValidator(lambda text: checked(text, check_table_name))]
 
 
+class UnityConfig(ConfigModel):
+    """A Unity Catalog, open-source or of Databricks, whose REST API gets the names of the tables
+    without Spark."""
+
+    uri: str
+    """Its address, such as ``https://unity.example.com``, or that of a workspace of Databricks."""
+
+    token: SecretStr | None = None
+    """An access token. In a file, name an environment variable under ``token_env`` instead."""
+
+    @field_validator("uri")
+    @classmethod
+    def _is_an_address(cls, uri: str) -> str:
+        if not uri.startswith(("http://", "https://")):
+            raise ValueError("write an address that begins with https:// or http://")
+        if split_url_password(uri)[1] is not None:
+            raise ValueError("it holds a password: name the token under token_env")
+        return uri
+
+
 class CatalogConfig(ConfigModel):
-    """Names under which the catalog of Spark's session knows the Delta tables. Fields are those of
-    ``lake.mirror_path``, and ``{catalog}``."""
+    """Names under which a catalog knows the Delta tables. Fields are those of ``lake.mirror_path``,
+    and ``{catalog}``."""
 
     catalog: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")] = "spark_catalog"
     """What ``{catalog}`` stands for: the session's own catalog, or another one that its
@@ -171,6 +191,23 @@ class CatalogConfig(ConfigModel):
 
     history_name: NameTemplate | None = None
     """Name of a table's history, likewise."""
+
+    unity: UnityConfig | None = None
+    """Register the names by the REST API of a Unity Catalog, without Spark. Name a catalog of it
+    under ``catalog``; names have three parts. By default Spark's session registers them."""
+
+    @model_validator(mode="after")
+    def _unity_has_three_parts(self) -> Self:
+        names = (self.mirror_name, self.changelog_name, self.history_name)
+        if self.unity is not None and (
+            self.catalog == "spark_catalog"
+            or any(name is not None and name.count(".") != 2 for name in names)
+        ):
+            raise ValueError(
+                "with unity, name a catalog of Unity Catalog under catalog, and three parts in each"
+                " template, such as {catalog}.{owner_lower}.{table_lower}"
+            )
+        return self
 
     def name_of(self, layer: LakeLayer, source: str, table: TableId) -> str | None:
         """The name of one Delta table; None if it is not registered."""
@@ -203,8 +240,8 @@ class LakeConfig(ConfigModel):
 
     catalog: CatalogConfig | None = None
     """Register the Delta tables in the catalog of Spark's session (Hive's metastore, Unity Catalog,
-    Glue), with Oracle's comments of tables and columns. ``catalog: {}`` takes the default names. By
-    default tables have paths alone. Needs Spark."""
+    Glue), or in a Unity Catalog without Spark, with Oracle's comments of tables and columns.
+    ``catalog: {}`` takes the default names. By default tables have paths alone."""
 
     spark_master: str = "local[2]"
     """Spark's master URL: ``local[N]`` for N threads in Redolake's process, or a cluster such as
@@ -387,6 +424,10 @@ class RetentionConfig(ConfigModel):
 
 DeletionVectors = Literal["auto", "always", "never"]
 
+DeltaFeature = Literal[
+    "change_data_feed", "column_mapping", "row_tracking", "iceberg_compatibility"
+]
+
 
 class MaintenanceConfig(ConfigModel):
     """What `redolake maintain` does to mirrors and change logs."""
@@ -407,6 +448,15 @@ class MaintenanceConfig(ConfigModel):
     """Keep mirrors clustered by their key (liquid clustering): MERGE reads fewer files where a
     window's keys lie close together. Does nothing for tables with ``identity: all_columns``, which
     have no key."""
+
+    delta_features: tuple[DeltaFeature, ...] = ()
+    """Features of Delta that mirrors are to have for the sake of their readers. `redolake maintain`
+    switches them on, and off again where they leave this list (a column mapping stays). From then
+    on Spark merges the mirror. ``change_data_feed``: readers ask Delta which rows changed.
+    ``row_tracking``: a row keeps an ID for life. ``iceberg_compatibility``: files as readers of
+    Iceberg need them (IcebergCompatV2, which UniForm asks for), with column mapping and without
+    deletion vectors: ``deletion_vectors: always`` is refused beside it, and ``auto`` means
+    ``never``."""
 
     history_days: Annotated[int, Field(ge=1)] | None = None
     """Days for which histories keep states that have ended, or rows that were deleted, counted back

@@ -17,7 +17,13 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_core.delta.appending import CommitInfo, info_action
-from cdc_core.delta.commits import GUARD_FEATURE, VECTORS_FEATURE, put_commit, takes_commits
+from cdc_core.delta.commits import (
+    GUARD_FEATURE,
+    ICEBERG_FEATURE,
+    VECTORS_FEATURE,
+    put_commit,
+    takes_commits,
+)
 from cdc_core.delta.errors import at_work, conflict
 from cdc_core.delta.file_names import FILE_NAME, FILE_NUMBER
 from cdc_core.delta.history import MAPPING, DeltaLog, filesystem_of, read_log
@@ -98,6 +104,10 @@ class TableMetadata:
         _field(within, path[-1]).setdefault("metadata", {})["comment"] = comment
         return self._with_fields(fields)
 
+    def described(self, comment: str) -> TableMetadata:
+        """With a comment on the table."""
+        return replace(self, metadata={**self.metadata, "description": comment})
+
     def mapped(self) -> TableMetadata:
         """With column mapping by name: all columns keep the names that they have in files."""
         fields = self._fields
@@ -162,8 +172,10 @@ Change = Callable[[TableMetadata], TableMetadata]
 
 def takes_changes(path: str, log: DeltaLog, *, drops: bool = False) -> bool:
     """Does :func:`commit_change` know all that the table asks of a commit of metadata? Where
-    columns are dropped, a clustered table is left to those who know by which."""
+    columns are dropped, a clustered table is left to those who know by which; one that readers of
+    Iceberg know, to those who number the elements of lists."""
     is_known = takes_commits(filesystem_of(path)[0], log, ())
+    is_known &= ICEBERG_FEATURE not in log.writer_features
     return is_known and not (drops and _CLUSTERING_FEATURE in log.writer_features)
 
 

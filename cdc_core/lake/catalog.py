@@ -1,8 +1,9 @@
-"""Under which names does Spark's catalog know the Delta tables of a captured table, and what do
-people read of it there?
+"""Under which names does a catalog know the Delta tables of a captured table, and what do people
+read of it there?
 
-Whatever catalog the session has: Hive's metastore, Unity Catalog, Glue. A catalog keeps names and
-places; columns and comments are in the Delta tables, so a catalog follows them by itself.
+Whatever catalog Spark's session has (Hive's metastore, Unity Catalog, Glue), or a Unity Catalog
+without Spark. A catalog keeps names and places; columns and comments are in the Delta tables, so a
+catalog follows them by itself.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from cdc_core.config import UnityConfig
 from cdc_core.errors import ConfigError, LakeError
+from cdc_core.lake.definitions.altering import alter, comment_column, comment_table
 from cdc_core.lake.side_tables.small_files import read_text, replace_text
 from cdc_core.lake.table_context import TableWork
-from cdc_core.lake.tables import delta, quote_name, string_literal
+from cdc_core.lake.tables import quote_name, string_literal
+from cdc_core.lake.unity import UnityNames
 from cdc_core.model.json_form import as_json, from_json
 from cdc_core.spark.session import translated
-
-_DOING = "registering a Delta table"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,55 +58,69 @@ def write_registered(path: str, registered: Mapping[str, Registration]) -> None:
     replace_text(path, json.dumps(as_json(registered), indent=1, sort_keys=True))
 
 
-def register(work: TableWork, wanted: Registration, known: Registration | None) -> bool:
+class Names(Protocol):
+    """A catalog, as far as names of Delta tables go."""
+
+    def place(self, name: str) -> str | None:
+        """The folder of a table; None where there is no table, and empty where nobody can say.
+
+        Raises:
+            LakeError: The catalog refuses, or does not answer.
+            SparkUnavailableError: Spark does not start.
+        """
+
+    def create(self, name: str, path: str) -> None:
+        """Give a Delta table a name, in a schema that is made if need be. Errors as above."""
+
+    def drop(self, name: str) -> None:
+        """Take a name away; the files of the table stay. Errors as above."""
+
+
+def register(
+    work: TableWork,
+    wanted: Registration,
+    known: Registration | None,
+    *,
+    unity: UnityConfig | None = None,
+) -> bool:
     """Let the catalog have the names, and the mirror the comments. Repeatable. False if it had all
     of them.
 
+    Args:
+        work: The table.
+        wanted: Its names, and its comments.
+        known: What was registered last.
+        unity: The catalog; None for that of Spark's session.
+
     Raises:
         ConfigError: The catalog has another table under a name.
-        LakeError: The catalog refuses, or the mirror is not there.
+        LakeError: The catalog refuses or does not answer, or the mirror is not there.
         SparkUnavailableError: Spark does not start.
     """
-    session = work.open_session()
+    names: Names = SparkNames(work) if unity is None else UnityNames(unity)
     is_changed = False
     for layer, name in wanted.names.items():
         is_ours = known is not None and known.names.get(layer) == name
         moved_from = known.paths.get(layer) if known is not None and is_ours else None
-        is_changed |= _name(work, session, name, wanted.paths[layer], moved_from)
-    return _comment(work, session, wanted) or is_changed
+        is_changed |= _name(work, names, name, wanted.paths[layer], moved_from)
+    return _comment(work, wanted) or is_changed
 
 
-def _name(work: TableWork, session: Any, name: str, path: str, moved_from: str | None) -> bool:
-    schema, sql = name.rpartition(".")[0], _quoted(name)
-    with translated(_DOING, **work.facts(name=name)):
-        if not session.catalog.databaseExists(schema):
-            session.sql(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
-        if (place := _place(session, name)) == _plain(path):
-            return False
-        if place is not None:
-            if moved_from is None or place not in ("", _plain(moved_from)):
-                raise ConfigError(
-                    "the catalog has another table under this name",
-                    hint="Change the template under lake.catalog, or take that table out of the catalog.",
-                    **work.facts(name=name, found=place or "a folder that is not there"),
-                )
-            session.sql(f"DROP TABLE {sql}")  # of a table with a LOCATION, the files stay
-        session.sql(f"CREATE TABLE {sql} USING delta LOCATION {string_literal(path)}")
-        return True
-
-
-def _place(session: Any, name: str) -> str | None:
-    """The folder of a table of the catalog; None where there is no table, and empty where nothing
-    is in its folder any more, which Spark refuses to describe."""
-    try:
-        with translated(_DOING):
-            if not session.catalog.tableExists(name):
-                return None
-            rows = session.sql(f"DESCRIBE TABLE EXTENDED {_quoted(name)}").collect()
-    except LakeError:
-        return ""
-    places = [str(value) for column, value, *_ in rows if column == "Location"]
-    return _plain(places[-1]) if places else ""
+def _name(work: TableWork, names: Names, name: str, path: str, moved_from: str | None) -> bool:
+    found = names.place(name)
+    place = None if found is None else _plain(found)
+    if place == _plain(path):
+        return False
+    if place is not None:
+        if moved_from is None or place not in ("", _plain(moved_from)):
+            raise ConfigError(
+                "the catalog has another table under this name",
+                hint="Change the template under lake.catalog, or take that table out of the catalog.",
+                **work.facts(name=name, found=place or "a folder that is not there"),
+            )
+        names.drop(name)
+    names.create(name, path)
+    return True
 
 
 def _plain(path: str) -> str:
@@ -111,26 +128,58 @@ def _plain(path: str) -> str:
     return re.sub(r"^s3[an]?://", "s3://", re.sub(r"^file:/*", "/", path)).rstrip("/")
 
 
-def _comment(work: TableWork, session: Any, wanted: Registration) -> bool:
+@dataclass(frozen=True, slots=True)
+class SparkNames:
+    """The catalogs of Spark's session: its own, and those that its configuration names."""
+
+    work: TableWork
+
+    def place(self, name: str) -> str | None:
+        """See :class:`Names`. Spark refuses to describe a table in whose folder nothing is any
+        more."""
+        session = self.work.open_session()
+        try:
+            with self._translated(name):
+                if not session.catalog.tableExists(name):
+                    return None
+                rows = session.sql(f"DESCRIBE TABLE EXTENDED {_quoted(name)}").collect()
+        except LakeError:
+            return ""
+        places = [str(value) for column, value, *_ in rows if column == "Location"]
+        return places[-1] if places else ""
+
+    def create(self, name: str, path: str) -> None:
+        """See :class:`Names`."""
+        session, schema = self.work.open_session(), name.rpartition(".")[0]
+        with self._translated(name):
+            if not session.catalog.databaseExists(schema):
+                session.sql(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}")
+            location = string_literal(path)
+            session.sql(f"CREATE TABLE {_quoted(name)} USING delta LOCATION {location}")
+
+    def drop(self, name: str) -> None:
+        """See :class:`Names`."""
+        with self._translated(name):
+            self.work.open_session().sql(f"DROP TABLE {_quoted(name)}")
+
+    def _translated(self, name: str) -> AbstractContextManager[None]:
+        return translated("registering a Delta table", **self.work.facts(name=name))
+
+
+def _comment(work: TableWork, wanted: Registration) -> bool:
     """Give the mirror the comments that it does not have yet."""
-    mirror = delta(work.mirror)
-    with translated("reading a mirror's comments", **work.facts()):
-        [detail] = session.sql(f"DESCRIBE DETAIL {mirror}").collect()
-        has = {
-            one.name: one.metadata.get("comment", "") for one in session.table(mirror).schema.fields
-        }
+    said = work.require_mirror().metadata
+    fields = json.loads(said["schemaString"])["fields"]
+    has = {one["name"]: (one.get("metadata") or {}).get("comment", "") for one in fields}
     changes = [
-        f"ALTER TABLE {mirror} ALTER COLUMN {quote_name(column)} COMMENT {string_literal(text)}"
+        comment_column([column], text)
         for column, text in wanted.column_comments.items()
         if has.get(column, text) != text
     ]
-    if (detail["description"] or "") != wanted.comment:
-        changes.append(f"COMMENT ON TABLE {mirror} IS {string_literal(wanted.comment)}")
-    # No column changes: what the mirror is an image of stays what it was.
-    metadata = json.dumps({**work.facts(), "kind": "schema", "definition_scn": 0}, default=str)
+    if (said.get("description") or "") != wanted.comment:
+        changes.append(comment_table(wanted.comment))
     for change in changes:
-        with work.commit(session, "commenting a mirror", metadata):
-            session.sql(change)
+        alter(work, work.mirror, change)
     return bool(changes)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.config import LakeConfig, MaintenanceConfig
+from cdc_core.config import LakeConfig, MaintenanceConfig, UnityConfig
 from cdc_core.decode.dml import decode_dml
 from cdc_core.delta.history import read_commits, read_log
 from cdc_core.delta.missing_files import gone_files
@@ -247,8 +247,10 @@ class DeltaTableLake(TableLake):
             )
         return found
 
-    def register(self, wanted: Registration, known: Registration | None) -> bool:
-        return register(self.work, wanted, known)
+    def register(
+        self, wanted: Registration, known: Registration | None, *, unity: UnityConfig | None = None
+    ) -> bool:
+        return register(self.work, wanted, known, unity=unity)
 
     def count_events(self, window: ScnWindow) -> pa.Table:
         return count_events(self.work, window.scn_low, window.scn_high)

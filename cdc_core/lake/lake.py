@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from cdc_core.config import MaintenanceConfig
+from cdc_core.config import MaintenanceConfig, UnityConfig
 from cdc_core.lake.applied_in_delta import AppliedInDelta
 from cdc_core.lake.apply.chunk_prewrite import ChunkPrewrite
 from cdc_core.lake.apply.truncation import Truncation
@@ -270,10 +270,11 @@ class TableLake(Protocol):
                 it, or the SCN is inside a window that changed the table.
         """
 
-    def register(self, wanted: Registration, known: Registration | None) -> bool:
-        """Let Spark's catalog have the names of the table's Delta tables, and the mirror its
-        comments (:func:`cdc_core.lake.catalog.register`). Repeatable. False if nothing was
-        missing.
+    def register(
+        self, wanted: Registration, known: Registration | None, *, unity: UnityConfig | None = None
+    ) -> bool:
+        """Let a catalog have the names of the table's Delta tables, and the mirror its comments
+        (:func:`cdc_core.lake.catalog.register`). Repeatable. False if nothing was missing.
 
         Raises:
             ConfigError: The catalog has another table under a name.

@@ -316,7 +316,7 @@ class TableHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRegistered:
-    """What became of a table in Spark's catalog: the ``names`` that it has there, or why it has
+    """What became of a table in a catalog: the ``names`` that it has there, or why it has
     not (``failed``)."""
 
     table: TableId

@@ -1,4 +1,4 @@
-"""How does Spark's catalog (``lake.catalog``) follow the captured tables? Table by table, behind
+"""How does a catalog (``lake.catalog``) follow the captured tables? Table by table, behind
 the windows and chunks that were applied. A table that leaves keeps its name there."""
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def register_tables(
             _refuse_taken(wanted, table, taken)
             with ctx.writing(table) as lease:
                 lake = ctx.lake.table(table, fence=lease.check)
-                is_changed = lake.register(wanted, known.get(str(table)))
+                is_changed = lake.register(wanted, known.get(str(table)), unity=config.unity)
         except CdcError as error:
             if isinstance(error, TransientError) and not isinstance(error, LeaseHeldError):
                 raise

@@ -1,4 +1,4 @@
-"""The command that registers tables in Spark's catalog."""
+"""The command that registers tables in a catalog."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from pipelines.commands.shared import (
 
 
 def catalog(table: TablesOption = None, config: ConfigOption = None) -> None:
-    """Register the Delta tables in the catalog of Spark's session (lake.catalog), and give mirrors
-    Oracle's comments.
+    """Register the Delta tables in a catalog (lake.catalog), and give mirrors Oracle's comments.
 
     `redolake run` does this after each round, and so do the window runs of Dagster: for tables that
     are new there, or have other columns or comments than before. This command looks at every name,

@@ -482,7 +482,7 @@ def _keep_views(pipeline: Pipeline) -> None:
 
 
 def _registered(pipeline: Pipeline) -> None:
-    """Let Spark's catalog follow the tables, where there is one; say what failed."""
+    """Let the catalog follow the tables, where there is one; say what failed."""
     if pipeline.config.lake.catalog is None:
         return
     for one in pipeline.register_tables():

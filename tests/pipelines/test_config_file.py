@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -124,6 +126,37 @@ def test_the_salt_of_masks_is_in_the_environment(file: Path) -> None:
     assert "no passwords in files" in problems_of(file, text.replace("salt_env", "salt"))[0]
     assert "the environment variable SALT is not set" in problems_of(file, text)[0]
     assert "masks.salt_env" in problems_of(file, MASKED)[0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "value"),
+    [
+        pytest.param(
+            "  lake: {path: lake}\n",
+            "  lake: {path: lake, catalog: {catalog: unity, unity: {uri: 'https://u', token_env: SECRET}}}\n",
+            lambda config: config.lake.catalog.unity.token,
+            id="unity",
+        ),
+        pytest.param(
+            "  lake: {path: lake}\n",
+            "  lake: {path: lake}\n  publish: {bootstrap_servers: 'k:9092', sasl_password_env: SECRET}\n",
+            lambda config: config.publish.sasl_password,
+            id="publish",
+        ),
+    ],
+)
+def test_secrets_of_services_are_in_the_environment(
+    file: Path, before: str, after: str, value: Callable[[Any], Any]
+) -> None:
+    text = RIGHT.replace(before, after)
+    assert text != RIGHT
+    file.write_text(text)
+    config = load_config(file, environ=ENVIRON | {"SECRET": "s3cret"})
+    assert value(config).get_secret_value() == "s3cret"
+    assert "s3cret" not in repr(config)
+    assert load_config(file, environ=None).name == config.name
+    plain = text.replace("_env: SECRET", ": s3cret")
+    assert "no passwords in files" in problems_of(file, plain)[0]
 
 
 def test_a_mask_may_have_a_salt_of_its_own(file: Path) -> None:

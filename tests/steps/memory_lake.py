@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.config import LakeConfig, MaintenanceConfig
+from cdc_core.config import LakeConfig, MaintenanceConfig, UnityConfig
 from cdc_core.decode.defaults import scalar_of_older_rows
 from cdc_core.decode.widened import widened
 from cdc_core.errors import (
@@ -797,6 +797,7 @@ class MemoryLake:
         wanted: Registration,
         known: Registration | None,
         *,
+        unity: UnityConfig | None = None,
         fence: Fence = no_fence,
     ) -> bool:
         """No catalog has what is in memory."""

@@ -36,12 +36,14 @@ and not for a later column."""
 @dataclass(frozen=True, slots=True)
 class Alteration:
     """One change of a Delta table: what Delta calls it, what it makes of the table's metadata, and
-    the statements of Spark that do the same, behind ``ALTER TABLE …``."""
+    the statements of Spark that do the same, behind ``ALTER TABLE …``. One that ``keeps_columns``
+    leaves the table an image of what it was."""
 
     operation: str
     change: Change
     sql: tuple[str, ...]
     drops: bool = False
+    keeps_columns: bool = False
 
 
 def set_properties(properties: dict[str, str]) -> Alteration:
@@ -96,6 +98,17 @@ def comment_column(path: Sequence[str], comment: str) -> Alteration:
         "CHANGE COLUMN",
         lambda table: table.commented(path, comment),
         (f"ALTER COLUMN {column} COMMENT {string_literal(comment)}",),
+        keeps_columns=True,
+    )
+
+
+def comment_table(comment: str) -> Alteration:
+    """Say something of the table."""
+    return Alteration(
+        "SET TBLPROPERTIES",
+        lambda table: table.described(comment),
+        (f"SET TBLPROPERTIES {properties_sql({'comment': comment})}",),
+        keeps_columns=True,
     )
 
 
@@ -116,8 +129,8 @@ def alter(
         LakeError: The table does not take it: somebody else has changed its columns.
     """
     facts = {"source": work.source, "table": str(work.table), "kind": "schema"}
-    since = {} if reached is None else {"definition_scn": reached.scn_from}
-    metadata = json.dumps({**facts, **since})
+    since = 0 if alteration.keeps_columns else None if reached is None else reached.scn_from
+    metadata = json.dumps(facts if since is None else {**facts, "definition_scn": since})
     doing = "altering a Delta table"
     log = read_log(path)
     try:
