@@ -23,6 +23,7 @@ from cdc_core.config.history import HistoryKind
 from cdc_core.config.lake import (
     CachedLandingConfig,
     DeletionVectors,
+    DeltaFeature,
     LakeConfig,
     LandingConfig,
     MaintenanceConfig,
@@ -474,6 +475,24 @@ class SourceConfig(ConfigModel):
         return self
 
     @model_validator(mode="after")
+    def _iceberg_has_no_vectors(self) -> SourceConfig:
+        given = [(one.name, one.deletion_vectors, one.delta_features) for one in self.tables]
+        of_source = self.maintenance
+        meeting = [
+            name
+            for name, vectors, features in [("maintenance", None, None), *given]
+            if (vectors or of_source.deletion_vectors) == "always"
+            and "iceberg_compatibility"
+            in (of_source.delta_features if features is None else features)
+        ]
+        if meeting:
+            raise ValueError(
+                "delta_features: iceberg_compatibility forbids deletion vectors; leave one of the two"
+                f" out, or say deletion_vectors: never: {', '.join(meeting)}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _counted_rows_have_no_history(self) -> SourceConfig:
         wanting = [
             one.name
@@ -565,16 +584,26 @@ class SourceConfig(ConfigModel):
     def maintenance_of(self, table: TableId) -> MaintenanceConfig:
         """How a captured table's Delta tables are maintained; KeyError if it is not captured."""
         own = self.table(table)
+        clusters = own.cluster_by_key
         given = {
-            name: getattr(own, name)
-            for name in ("deletion_vectors", "cluster_by_key")
-            if getattr(own, name) is not None
+            "deletion_vectors": self.deletion_vectors(table),
+            "delta_features": self.delta_features(table),
+            **({} if clusters is None else {"cluster_by_key": clusters}),
         }
         return self.maintenance.model_copy(update=given)
+
+    def delta_features(self, table: TableId) -> tuple[DeltaFeature, ...]:
+        """Which features of Delta the table's mirror is to have; what holds for the source where
+        the table is not captured any more."""
+        own = self.entries.get(table)
+        said = None if own is None else own.delta_features
+        return self.maintenance.delta_features if said is None else said
 
     def deletion_vectors(self, table: TableId) -> DeletionVectors:
         """Whether the table's mirror gets deletion vectors; what holds for the source where the
         table is not captured any more."""
+        if "iceberg_compatibility" in self.delta_features(table):
+            return "never"
         own = self.entries.get(table)
         return (own and own.deletion_vectors) or self.maintenance.deletion_vectors
 

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from cdc_core.config.base import ConfigModel, checked
 from cdc_core.config.history import HistoryKind
+from cdc_core.config.lake import DeletionVectors, DeltaFeature
 from cdc_core.config.snapshot import Cut, Reading
 from cdc_core.model.character_sets import check_character_set
 from cdc_core.model.identifiers import TableId, split_container
@@ -304,7 +305,7 @@ class TableConfig(ConfigModel):
     skip_unchanged: bool | None = None
     """As ``events.skip_unchanged``, for this table; by default that of the source."""
 
-    deletion_vectors: Literal["auto", "always", "never"] | None = None
+    deletion_vectors: DeletionVectors | None = None
     """As ``maintenance.deletion_vectors``, for this table; by default that of the source."""
 
     history: HistoryKind | None = None
@@ -317,6 +318,9 @@ class TableConfig(ConfigModel):
 
     cluster_by_key: bool | None = None
     """As ``maintenance.cluster_by_key``, for this table; by default that of the source."""
+
+    delta_features: tuple[DeltaFeature, ...] | None = None
+    """As ``maintenance.delta_features``, for this table; by default those of the source."""
 
     @field_validator("name")
     @classmethod

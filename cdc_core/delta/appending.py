@@ -40,6 +40,7 @@ from cdc_core.delta.deletion_vectors import Vector, VectorFile
 from cdc_core.delta.errors import at_work, committing, conflict
 from cdc_core.delta.file_names import PLAIN_NAMES
 from cdc_core.delta.history import MAPPING, DeltaLog, filesystem_of, read_log
+from cdc_core.delta.row_tracking import ROW_TRACKING_FEATURE, with_row_ids
 from cdc_core.delta.storage import storing
 from cdc_core.errors import REPORT_HINT, CdcError, LakeError, StoreUnavailableError
 
@@ -509,10 +510,7 @@ class _OwnLog:
         parameters = {"mode": "Append", "partitionBy": "[]"}
         actions: list[dict[str, Any]] = [
             info_action(filesystem, root, self.log, info, "WRITE", parameters),
-            *(
-                {"add": file.as_action(now, changes_data=files.changes_data)}
-                for file in files.added
-            ),
+            *self._added(files, now),
             *(
                 {"remove": file.as_action(now, changes_data=files.changes_data)}
                 for file in files.replaced
@@ -528,6 +526,13 @@ class _OwnLog:
         if is_checkpoint_due(self.log, self.version + 1):
             _checkpointed(self.path)
         return True
+
+    def _added(self, files: FileChanges, now: int) -> list[dict[str, Any]]:
+        added = [file.as_action(now, changes_data=files.changes_data) for file in files.added]
+        if not added or ROW_TRACKING_FEATURE not in self.log.writer_features:
+            return [{"add": one} for one in added]
+        rows = [file.rows for file in files.added]
+        return with_row_ids(added, rows, self.log.row_id_high, self.version + 1)
 
 
 def info_action(

@@ -24,7 +24,7 @@ from cdc_core.delta.log_files import (
 )
 from cdc_core.errors import DELTA_LOG_HINT, LakeError
 
-_OF_TABLES = ["txn", "metaData", "protocol"]
+_OF_TABLES = ["txn", "metaData", "protocol", "domainMetadata"]
 """The actions that are about a table as a whole."""
 
 _OF_FILES = ("path", "stats", "stats_parsed", "deletionVector")

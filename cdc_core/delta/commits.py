@@ -27,6 +27,7 @@ import pyarrow.fs as pafs
 
 from cdc_core.delta.history import DeltaLog
 from cdc_core.delta.log_files import Action, actions_of, commit_name, log_folder, objects_of
+from cdc_core.delta.row_tracking import ROW_TRACKING_FEATURE
 
 PLAIN_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
 """What a Delta table that is as it was created asks of its writers."""
@@ -39,6 +40,9 @@ GUARD_FEATURE = "domainMetadata"
 write. Measured with deltalake 1.6: its VACUUM removes deletion vectors that are in use, and in a
 table with this feature it refuses before it removes anything. Readers need not know it."""
 
+ICEBERG_FEATURE = "icebergCompatV2"
+"""What a table asks of its writers whose files readers of Iceberg tables know, too."""
+
 _TIMES_FEATURE = "inCommitTimestamp"
 _TIMES_SWITCH = "delta.enableInCommitTimestamps"
 
@@ -49,10 +53,14 @@ _FEATURES = PLAIN_FEATURES | {
     "clustering",
     "v2Checkpoint",
     _TIMES_FEATURE,
+    ROW_TRACKING_FEATURE,
+    ICEBERG_FEATURE,
 }
-"""Files have the names that column mapping gave their columns before they get here, a commit that
-removes one names its vector, and one of a table with times in its commits has such a time.
-Clustering asks nothing of what is appended, and checkpoints nothing of commits."""
+"""Files have the names and numbers that column mapping gave their columns before they get here, a
+commit that removes one names its vector, one of a table with times in its commits has such a time,
+and one of a table that tracks rows the IDs of new ones. Clustering asks nothing of what is
+appended, checkpoints nothing of commits, and Iceberg's readers nothing of files that column mapping
+does not ask for too."""
 
 PLAIN_WRITER_VERSIONS = (1, 2, 7)
 """Writer versions that ask for nothing but what their features name; 3 to 6 stand for constraints,
@@ -67,7 +75,8 @@ _COMMITS_PER_CHECKPOINT = 100
 
 
 def takes_commits(filesystem: pafs.FileSystem, log: DeltaLog, removed: Iterable[str]) -> bool:
-    """May :func:`put_commit` add files to a table, and remove these ones?"""
+    """May :func:`put_commit` add files to a table, and remove these ones? Rows that move into other
+    files keep their IDs in a table that tracks them, which is left to Spark."""
     is_plain = log.writer_version in PLAIN_WRITER_VERSIONS and log.writer_features <= _FEATURES
     names = list(removed)
     keeps_all = log.properties.get("delta.appendOnly", "false").lower() != "false"
@@ -76,7 +85,7 @@ def takes_commits(filesystem: pafs.FileSystem, log: DeltaLog, removed: Iterable[
         and is_plain
         and not log.partition_columns
         and all(map(_PLAIN_PATH.fullmatch, names))
-        and not (names and keeps_all)
+        and not (names and (keeps_all or ROW_TRACKING_FEATURE in log.writer_features))
     )
 
 

@@ -19,6 +19,10 @@ FILE_NUMBER = "delta.columnMapping.id"
 FILE_NAME = "delta.columnMapping.physicalName"
 """What a field's metadata call its number and its name in files."""
 
+_PART_NUMBERS = "delta.columnMapping.nested.ids"
+_ELEMENT = "element"
+"""Where readers of Iceberg tables know the files too, the elements of a list have a number."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileNames:
@@ -89,6 +93,9 @@ class FileNames:
         kind = one.type
         if pa.types.is_struct(kind):
             kind = pa.struct([self._field(part, path) for part in kind])
+        elif pa.types.is_list(kind) and (element := (*path, _ELEMENT)) in self.numbers:
+            metadata = {"PARQUET:field_id": str(self.numbers[element])}
+            kind = pa.list_(pa.field(_ELEMENT, kind.value_type, metadata=metadata))
         number = str(self.numbers[path])
         return pa.field(self.names[path], kind, one.nullable, {"PARQUET:field_id": number})
 
@@ -107,6 +114,9 @@ def _take(
         path = (*above, one["name"])
         metadata = one.get("metadata") or {}
         names[path], numbers[path] = metadata[FILE_NAME], int(metadata[FILE_NUMBER])
+        for part, number in (metadata.get(_PART_NUMBERS) or {}).items():
+            within = part.removeprefix(f"{metadata[FILE_NAME]}.").split(".")
+            numbers[(*path, *within)] = int(number)
         if isinstance(one["type"], Mapping) and one["type"]["type"] == "struct":
             _take(one["type"]["fields"], path, names, numbers)
 

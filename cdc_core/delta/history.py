@@ -34,6 +34,7 @@ from cdc_core.delta.log_files import (
     log_names,
     newest_checkpoint,
 )
+from cdc_core.delta.row_tracking import row_id_high
 from cdc_core.delta.storage import storing
 from cdc_core.errors import LakeError
 
@@ -60,7 +61,8 @@ class DeltaLog:
     ones), ``fields`` each struct to its fields and their type names, ``comments`` to those of its
     fields that have one. ``file_names`` are what files call them. ``writer_version`` and
     ``writer_features`` are what the table asks of its writers. ``foreign`` are changes of somebody
-    else behind the newest rows that are ours. ``protocol`` and ``metadata`` are these actions."""
+    else behind the newest rows that are ours. ``row_id_high`` is the highest ID that a table which
+    tracks rows has given out. ``protocol`` and ``metadata`` are these actions."""
 
     version: int
     transactions: Mapping[str, int]
@@ -73,6 +75,7 @@ class DeltaLog:
     writer_features: frozenset[str] = frozenset()
     partition_columns: tuple[str, ...] = ()
     foreign: ForeignChanges = NOTHING_FOREIGN
+    row_id_high: int = -1
     protocol: Action = field(default_factory=dict)
     metadata: Action = field(default_factory=dict)
 
@@ -278,6 +281,7 @@ class _State:
         self.writer_features = log.writer_features if log else frozenset()
         self.partition_columns = log.partition_columns if log else ()
         self.foreign = log.foreign if log else NOTHING_FOREIGN
+        self.row_id_high = log.row_id_high if log else -1
         self.protocol = log.protocol if log else {}
         self.metadata = log.metadata if log else {}
 
@@ -294,6 +298,7 @@ class _State:
             writer_features=self.writer_features,
             partition_columns=self.partition_columns,
             foreign=self.foreign,
+            row_id_high=self.row_id_high,
             protocol=self.protocol,
             metadata=self.metadata,
         )
@@ -307,6 +312,8 @@ class _State:
         for action in actions:
             if txn := action.get("txn"):
                 self.transactions[txn["appId"]] = txn["version"]
+            if domain := action.get("domainMetadata"):
+                self.row_id_high = row_id_high(domain, self.row_id_high)
             if protocol := action.get("protocol"):
                 self.protocol = protocol
                 self.writer_version = protocol["minWriterVersion"]

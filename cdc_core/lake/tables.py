@@ -36,6 +36,10 @@ to what it is stored as. Other columns have their names of ``redolake.schema``."
 KEY_PROPERTY = "redolake.key"
 """Mirror property: JSON list of the key's columns."""
 
+FEATURES_PROPERTY = "redolake.features"
+"""Mirror property: JSON list of the features of Delta that it has by
+``maintenance.delta_features``."""
+
 PARTITIONS_PROPERTY = "redolake.partitions"
 """Change log property: the SCN of the last DDL that removed partitions with their rows, once the
 mirror has none of them any more."""

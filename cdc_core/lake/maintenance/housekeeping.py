@@ -8,6 +8,7 @@ thresholds are measured (``benchmarks``, local disk, two cores).
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,9 +16,9 @@ from typing import Any
 
 import pyarrow.fs as pafs
 
-from cdc_core.config import DeletionVectors, MaintenanceConfig
+from cdc_core.config import DeletionVectors, DeltaFeature, MaintenanceConfig
 from cdc_core.delta.commits import GUARD_FEATURE
-from cdc_core.delta.history import DeltaCommit, filesystem_of, read_commits, read_log
+from cdc_core.delta.history import MAPPING, DeltaCommit, filesystem_of, read_commits, read_log
 from cdc_core.delta.log_retention import clean_up_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.delta.storage import storing
@@ -25,7 +26,14 @@ from cdc_core.lake.definitions.column_widths import kept_widths
 from cdc_core.lake.mirror.ways import COPIED_PER_CHANGE_MIN, VECTORS_ROWS_MIN
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
-from cdc_core.lake.tables import FORGETS_PROPERTY, delta, properties_sql, quote_name
+from cdc_core.lake.tables import (
+    FEATURES_PROPERTY,
+    FORGETS_PROPERTY,
+    MAPPED,
+    delta,
+    properties_sql,
+    quote_name,
+)
 from cdc_core.model.reports import DeltaLayer, TableMaintained
 from cdc_core.spark.session import configure, translated
 
@@ -42,6 +50,30 @@ _BY_DEFAULT = {
     _LOG_CLEANUP: "true",
 }
 """How Delta cleans up a table that says nothing."""
+
+_SWITCHES: Mapping[DeltaFeature, str] = {
+    "change_data_feed": "delta.enableChangeDataFeed",
+    "row_tracking": "delta.enableRowTracking",
+    "iceberg_compatibility": "delta.enableIcebergCompatV2",
+}
+_NEED_MAPPING: frozenset[DeltaFeature] = frozenset({"column_mapping", "iceberg_compatibility"})
+
+
+def feature_properties(
+    wanted: Iterable[DeltaFeature], properties: Mapping[str, str]
+) -> dict[str, str]:
+    """Which of a mirror's properties must change so that it has the features of Delta that are
+    wanted, and no more those that were wanted before. What others switched on stays."""
+    said = {FEATURES_PROPERTY: "[]", MAPPING: "none", **properties}
+    listed, given = frozenset(wanted), json.loads(said[FEATURES_PROPERTY])
+    needs_mapping = listed & _NEED_MAPPING and said[MAPPING] == "none"
+    changed = dict(MAPPED) if needs_mapping else {}
+    for feature, switch in _SWITCHES.items():
+        is_wanted = feature in listed
+        if is_wanted or feature in given:
+            changed[switch] = str(is_wanted).lower()
+    changed[FEATURES_PROPERTY] = json.dumps(sorted(listed))
+    return {name: value for name, value in changed.items() if said.get(name) != value}
 
 
 def log_properties(log_hours: int | None, properties: Mapping[str, str]) -> dict[str, str]:
@@ -125,6 +157,7 @@ class _Maintenance:
         has_vectors = had_vectors
         if self.layer == "mirror":  # delta-rs, which appends to the change log, knows neither
             has_vectors = self._follow_vectors(session, has_them=had_vectors)
+            self._follow_features(session)
             self._follow_clustering(session, list(before["clusteringColumns"] or []))
         self._follow_log_retention(session, before["properties"])
         self._optimize(session)
@@ -164,6 +197,12 @@ class _Maintenance:
                 "writing deletion vectors into files",
             )
         return wanted
+
+    def _follow_features(self, session: Any) -> None:
+        properties = self._detail(session)["properties"]
+        if changed := feature_properties(self.options.delta_features, properties):
+            sql = f"ALTER TABLE {delta(self.path)} SET TBLPROPERTIES {properties_sql(changed)}"
+            self._commit(session, sql, "switching features of a Delta table")
 
     def _follow_clustering(self, session: Any, columns: list[str]) -> None:
         wanted = list(self.key) if self.options.cluster_by_key else []
