@@ -29,26 +29,38 @@ POLL_SECONDS = 0.5
 
 
 class HeldLease:
-    """A lease in use. ``check`` raises as soon as it is known to be lost."""
+    """A lease in use. ``check`` raises as soon as it is known to be lost.
 
-    def __init__(self, store: Store, lease: Lease, seconds: float) -> None:
+    Args:
+        store: Where it is held.
+        lease: What was acquired.
+        seconds: How long it lasts without a renewal.
+        since: The machine's uptime before it was acquired.
+    """
+
+    def __init__(self, store: Store, lease: Lease, seconds: float, since: float) -> None:
         self._store = store
         self._lease = lease
         self._seconds = seconds
+        self._renewal_due = since + seconds / RENEWALS_PER_LEASE
         self._lost: FencedError | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._renew, daemon=True, name=f"lease {lease.name}")
         self._thread.start()
 
     def check(self) -> None:
-        """Ask the store that the lease is still ours; called right before every commit.
+        """Ask the store that the lease is still ours, and renew it when that is due; called right
+        before every commit.
 
         Raises:
             FencedError: Another process has it.
         """
         if self._lost is not None:
             raise self._lost
-        self._lease = self._store.leases.renew(self._lease)
+        if self._store.machine.uptime() < self._renewal_due:
+            self._store.leases.confirm(self._lease)
+        else:
+            self._renewed()
 
     def release(self) -> None:
         """Stop renewing and give the lease back; as soon as the store answers, if it does not
@@ -78,10 +90,15 @@ class HeldLease:
                 self._store.leases.release(self._lease)
                 return
 
+    def _renewed(self) -> None:
+        since = self._store.machine.uptime()
+        self._lease = self._store.leases.renew(self._lease)
+        self._renewal_due = since + self._seconds / RENEWALS_PER_LEASE
+
     def _renew(self) -> None:
         while not self._stop.wait(self._seconds / RENEWALS_PER_LEASE):
             try:
-                self._store.leases.renew(self._lease)
+                self._renewed()
             except FencedError as error:
                 self._lost = error
                 return
@@ -125,6 +142,7 @@ def held(
     """
     deadline = time.monotonic() + wait_seconds
     while True:
+        since = store.machine.uptime()
         try:
             lease = store.leases.acquire(name, this_process(store.machine), seconds)
             break
@@ -134,7 +152,7 @@ def held(
             if time.monotonic() >= deadline:
                 raise
             time.sleep(POLL_SECONDS)
-    holding = HeldLease(store, lease, seconds)
+    holding = HeldLease(store, lease, seconds, since)
     try:
         with nullcontext() if of_process else store.leases.holding(lease):
             yield holding

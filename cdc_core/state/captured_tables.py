@@ -16,7 +16,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.chunks import add_chunks, set_chunk
-from cdc_core.state.database import StorePart
+from cdc_core.state.database import StorePart, cached
 from cdc_core.state.schemas import SchemaVersion, newest_schema, put_schema
 from cdc_core.state.sql_tables import CHUNKS, TABLES, of
 from cdc_core.state.table_rows import (
@@ -34,16 +34,19 @@ class CapturedTables(StorePart):
     """Tables that are or were captured: where each stands, and how its stream begins, pauses and
     ends."""
 
+    @cached
     def all(self) -> list[TableRecord]:
         """The source's tables in the order of their names."""
         with self._database.reading() as connection:
             return table_rows(connection, self._source)
 
+    @cached
     def get(self, table: TableId) -> TableRecord | None:
         """One table."""
         with self._database.reading() as connection:
             return table_row(connection, self._source, table)
 
+    @cached
     def revisions(self) -> dict[tuple[str, str], int]:
         """How often each table's record was changed, by owner and name."""
         with self._database.reading() as connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, case, func, insert, or_, select, update
@@ -13,7 +14,7 @@ from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.model.chunks import NEW_ROWS, ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import ChunkRecord, ChunkState
-from cdc_core.state.database import StorePart
+from cdc_core.state.database import StorePart, cached
 from cdc_core.state.sql_tables import CHUNKS, TABLES, of, values_of
 from cdc_core.state.totals import add_totals, counts_of_chunk, counts_of_unfit
 
@@ -24,6 +25,28 @@ _SETTLED = ("applied", "dropped")
 """States of chunks with which nothing is left to do."""
 _OPEN_SNAPSHOTS = select(*_PLACE).where(_OF_SOURCE, CHUNKS.c.state.not_in(_SETTLED)).distinct()
 _OF_TABLE = (CHUNKS.c.owner == bindparam("owned"), CHUNKS.c.name == bindparam("named"))
+_OF_SNAPSHOT = (*_OF_TABLE, CHUNKS.c.snapshot_id == bindparam("snapshot"))
+_IS_CHUNK = and_(_OF_SOURCE, *_OF_SNAPSHOT, CHUNKS.c.number == bindparam("numbered"))
+_CHUNK = select(CHUNKS).where(_IS_CHUNK)
+_SET = update(CHUNKS).where(_IS_CHUNK)
+_RAISE_CONSISTENT_SCN = (
+    update(TABLES)
+    .where(
+        TABLES.c.source == bindparam("of"),
+        TABLES.c.owner == bindparam("owned"),
+        TABLES.c.name == bindparam("named"),
+        or_(TABLES.c.consistent_scn.is_(None), TABLES.c.consistent_scn < bindparam("read_up_to")),
+    )
+    .values(consistent_scn=bindparam("read_up_to"))
+)
+_OTHERS_APPLIED = select(CHUNKS.c.snapshot_id, CHUNKS.c.number).where(
+    _OF_SOURCE,
+    *_OF_TABLE,
+    CHUNKS.c.state == "applied",
+    CHUNKS.c.snapshot_id != bindparam("snapshot"),
+    CHUNKS.c.scn >= bindparam("since"),
+    CHUNKS.c.rows > 0,
+)
 _SNAPSHOTS_OF_TABLE = _SNAPSHOTS.where(*_OF_TABLE)
 _OPEN_SNAPSHOTS_OF_TABLE = _OPEN_SNAPSHOTS.where(*_OF_TABLE)
 
@@ -42,6 +65,7 @@ class ChunkTally:
 class Chunks(StorePart):
     """Chunks of snapshots."""
 
+    @cached
     def find(
         self,
         table: TableId | None = None,
@@ -57,6 +81,7 @@ class Chunks(StorePart):
         rows = self._rows(query.order_by(*_PLACE, CHUNKS.c.number))
         return [_chunk_from_row(row) for row in rows]
 
+    @cached
     def are_others_applied(self, key: ChunkKey) -> bool:
         """Are all chunks of a snapshot but this one applied? One that is not is enough to know:
         the last ones are asked first."""
@@ -69,51 +94,40 @@ class Chunks(StorePart):
             newest = connection.execute(others.order_by(CHUNKS.c.number.desc()).limit(1))
             return newest.first() is None
 
+    @cached
     def of_other_snapshots(
         self, table: TableId, snapshot_id: str, since: int
     ) -> list[tuple[str, int]]:
         """Which chunks with rows of other snapshots than a table's first, which was read as of
         ``since``, are applied: those of signals, repairs, and rows that came without redo."""
-        query = select(CHUNKS.c.snapshot_id, CHUNKS.c.number).where(
-            of(CHUNKS, self._source, table, state="applied"),
-            CHUNKS.c.snapshot_id != snapshot_id,
-            CHUNKS.c.scn >= since,
-            CHUNKS.c.rows > 0,
-        )
+        place = {**_place(self._source, table), "snapshot": snapshot_id, "since": since}
         with self._database.reading() as connection:
-            return [(str(row[0]), int(row[1])) for row in connection.execute(query)]
+            rows = connection.execute(_OTHERS_APPLIED, place)
+            return [(str(snapshot), int(number)) for snapshot, number in rows]
 
+    @cached
     def get(self, key: ChunkKey) -> ChunkRecord | None:
         """One chunk."""
         with self._database.reading() as connection:
             return _chunk(connection, self._source, key)
 
+    @cached
     def covered_scn(self, table: TableId) -> int:
         """The SCN as of which the newest snapshot of the whole table knows every key, also those
         that are not there; 0 without one.
 
         All its chunks are applied, none has a condition but the table's own, and none is of single
-        keys. Chunks may
-        have been read at different SCNs: the lowest counts.
+        keys. Chunks may have been read at different SCNs: the lowest counts.
         """
-        whole = (
-            select(func.min(CHUNKS.c.scn).label("scn"))
-            .where(of(CHUNKS, self._source, table))
-            .group_by(CHUNKS.c.snapshot_id)
-            .having(func.sum(_lacks()) == 0)
-            .subquery()
-        )
         with self._database.reading() as connection:
-            return int(connection.execute(select(func.max(whole.c.scn))).scalar_one() or 0)
+            found = connection.execute(_covered_scn(), _place(self._source, table))
+            return int(found.scalar_one() or 0)
 
+    @cached
     def covered_scns(self) -> dict[TableId, int]:
         """:meth:`covered_scn` of every table that has one."""
-        whole = select(CHUNKS.c.owner, CHUNKS.c.name, func.min(CHUNKS.c.scn).label("scn")).where(
-            CHUNKS.c.source == self._source
-        )
-        whole = whole.group_by(*_PLACE).having(func.sum(_lacks()) == 0)
         with self._database.reading() as connection:
-            rows = connection.execute(whole).all()
+            rows = connection.execute(_covered_scns(), {"of": self._source}).all()
         found: dict[TableId, int] = {}
         for owner, name, scn in rows:
             table = TableId(owner, name)
@@ -134,12 +148,13 @@ class Chunks(StorePart):
                 set_chunk(connection, chunk, state="dropped")
             return unread
 
+    @cached
     def snapshots(self, table: TableId | None = None) -> dict[tuple[TableId, str], bool]:
         """Every snapshot, or those of one table, by table and id, and whether all of its chunks are
         applied."""
         binds, queries = {"of": self._source}, (_SNAPSHOTS, _OPEN_SNAPSHOTS)
         if table is not None:
-            binds |= {"owned": table.owner, "named": table.name}
+            binds = _place(self._source, table)
             queries = (_SNAPSHOTS_OF_TABLE, _OPEN_SNAPSHOTS_OF_TABLE)
         with self._database.reading() as connection:
             every, unfinished = (connection.execute(query, binds).all() for query in queries)
@@ -149,6 +164,7 @@ class Chunks(StorePart):
             for owner, name, one in every
         }
 
+    @cached
     def counts(self) -> dict[tuple[TableId, str], tuple[int, int]]:
         """Every snapshot by table and id: how many of its chunks are applied, and how many there
         are, but for dropped ones."""
@@ -189,6 +205,7 @@ class Chunks(StorePart):
             TableId(owner, name): (int(read), float(seconds)) for owner, name, read, seconds in rows
         }
 
+    @cached
     def tally(self, table: TableId, snapshot_id: str) -> ChunkTally:
         """How far one snapshot of a table is, counted by the database."""
         mine = of(CHUNKS, self._source, table, snapshot_id=snapshot_id)
@@ -211,6 +228,7 @@ class Chunks(StorePart):
             found = sorted(TableId(*row) for row in connection.execute(tables))
             return found, connection.execute(left).first() is None
 
+    @cached
     def signal_progress(self) -> dict[str, tuple[int, int]]:
         """Every signal that planned chunks: how many of them are applied, and how many there are,
         but for dropped ones."""
@@ -292,6 +310,22 @@ class Chunks(StorePart):
             write_chunks(connection, chunks)
 
 
+@cache
+def _covered_scns() -> Any:
+    lowest = func.min(CHUNKS.c.scn).label("scn")
+    whole = select(CHUNKS.c.owner, CHUNKS.c.name, lowest).where(_OF_SOURCE)
+    return whole.group_by(*_PLACE).having(func.sum(_lacks()) == 0)
+
+
+@cache
+def _covered_scn() -> Any:
+    return select(func.max(_covered_scns().where(*_OF_TABLE).subquery().c.scn))
+
+
+def _place(source: str, table: TableId) -> dict[str, Any]:
+    return {"of": source, "owned": table.owner, "named": table.name}
+
+
 def _lacks() -> Any:
     """1 for a chunk that keeps its snapshot from speaking for the whole table."""
     own = select(TABLES.c.row_filter).where(
@@ -322,8 +356,8 @@ def _unread(connection: Connection, source: str, table: TableId) -> list[ChunkRe
 
 def write_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> None:
     """Write chunks as they are inside the caller's transaction."""
-    for chunk in chunks:
-        connection.execute(insert(CHUNKS).values(values_of(CHUNKS, chunk)))
+    if chunks:
+        connection.execute(insert(CHUNKS), [values_of(CHUNKS, chunk) for chunk in chunks])
 
 
 def add_chunks(connection: Connection, chunks: Sequence[ChunkRecord]) -> list[ChunkRecord]:
@@ -356,20 +390,12 @@ def _chunks_of(
 
 
 def _raise_consistent_scn(connection: Connection, manifest: ChunkManifest) -> None:
-    table = manifest.schema.table
-    connection.execute(
-        update(TABLES)
-        .where(
-            of(TABLES, manifest.source, table),
-            or_(TABLES.c.consistent_scn.is_(None), TABLES.c.consistent_scn < manifest.read_up_to),
-        )
-        .values(consistent_scn=manifest.read_up_to)
-    )
+    place = _place(manifest.source, manifest.schema.table)
+    connection.execute(_RAISE_CONSISTENT_SCN, {**place, "read_up_to": manifest.read_up_to})
 
 
 def _chunk(connection: Connection, source: str, key: ChunkKey) -> ChunkRecord | None:
-    query = select(CHUNKS).where(_is(source, key))
-    row = connection.execute(query).mappings().first()
+    row = connection.execute(_CHUNK, _named(source, key)).mappings().first()
     return _chunk_from_row(row) if row else None
 
 
@@ -387,14 +413,13 @@ def _known(connection: Connection, source: str, key: ChunkKey) -> ChunkRecord:
     return record
 
 
-def _is(source: str, key: ChunkKey) -> Any:
-    return of(CHUNKS, source, key.table, snapshot_id=key.snapshot_id, number=key.number)
+def _named(source: str, key: ChunkKey) -> dict[str, Any]:
+    return {**_place(source, key.table), "snapshot": key.snapshot_id, "numbered": key.number}
 
 
 def set_chunk(connection: Connection, record: ChunkRecord, **values: Any) -> None:
     """Write some columns of a chunk's row."""
-    place = _is(record.source, record.chunk_key)
-    connection.execute(update(CHUNKS).where(place).values(**values))
+    connection.execute(_SET, {**_named(record.source, record.chunk_key), **values})
 
 
 def _chunk_from_row(row: Any) -> ChunkRecord:

@@ -13,14 +13,15 @@ Alembic's usual one.
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from alembic.config import Config
 from alembic.operations import Operations
@@ -35,7 +36,12 @@ from sqlalchemy.util import LRUCache
 from cdc_core.errors import ConfigError, PreflightError, StoreUnavailableError
 from cdc_core.state.fencing import HeldLeases, refuse_lost
 from cdc_core.state.machine import Machine
+from cdc_core.state.read_cache import ProcessConnection, ReadCache
 from cdc_core.state.texts import storable_parameters
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Part = TypeVar("Part", bound="StorePart")
 
 _BUSY_SECONDS = 30
 _WRITES = "redolake_writes"
@@ -50,7 +56,7 @@ VERSION_TABLE = "redolake_alembic_version"
 
 
 _READS: Mapping[str, Mapping[str, Any]] = {
-    "sqlite": {},
+    "sqlite": {_WRITES: False},
     "postgresql": {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True},
 }
 _WRITES_AFTER_ITS_TURN: Mapping[str, Mapping[str, Any]] = {
@@ -91,15 +97,18 @@ class Database:
         self._clock = clock
         self.machine = machine
         self.held_leases = HeldLeases()
+        is_file = engine.dialect.name == "sqlite"
+        self._own = ProcessConnection(engine) if is_file else None
+        self._cache = ReadCache()
+        event.listen(engine, "before_cursor_execute", self._note)
         self._counting = threading.Lock()
         self.write_count = 0
-        """Transactions of this process that may have changed something; those of leases do not
-        count."""
+        """Transactions of this process that may have changed something but leases."""
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that only reads, from one state of the database."""
-        with _translated(), self._engine.connect() as connection:
+        with _translated(), self._connected() as connection:
             yield connection.execution_options(**_READS[connection.dialect.name])
 
     @contextmanager
@@ -111,9 +120,8 @@ class Database:
             FencedError: The calling thread has lost a lease that it works under, and must not
                 change anything.
         """
-        with _translated(), self._engine.connect() as connection:
-            options = _WRITES_AFTER_ITS_TURN[connection.dialect.name]
-            connection = connection.execution_options(**options)
+        with _translated(), self._connected() as connection, self._cache.writing():
+            connection.execution_options(**_WRITES_AFTER_ITS_TURN[connection.dialect.name])
             try:
                 with connection.begin():
                     if not leases_only:
@@ -123,6 +131,20 @@ class Database:
                 if not leases_only:
                     with self._counting:
                         self.write_count += 1
+
+    def _connected(self) -> AbstractContextManager[Connection]:
+        return self._engine.connect() if self._own is None else self._own.connected()
+
+    def cached(self, question: Hashable, ask: Callable[[], T]) -> T:
+        """What ``ask`` gives, or gave for an equal question, if it would give that again
+        (:mod:`cdc_core.state.read_cache`)."""
+        version = None if self._own is None else self._own.version()
+        if version is None:
+            return ask()
+        return self._cache.answer(version, question, ask)
+
+    def _note(self, _connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
+        self._cache.note(statement)
 
     def now(self) -> float:
         """Seconds since 1970 by this process's clock: for what people look at."""
@@ -142,6 +164,8 @@ class Database:
 
     def close(self) -> None:
         """Close all connections. May be called twice."""
+        if self._own is not None:
+            self._own.close()
         self._engine.dispose()
 
 
@@ -156,6 +180,25 @@ class StorePart:
         """The rows of a query, in a transaction of its own."""
         with self._database.reading() as connection:
             return list(connection.execute(query).mappings())
+
+
+def cached(ask: Callable[Concatenate[Part, P], T]) -> Callable[Concatenate[Part, P], T]:
+    """For a method of a part that only reads: an answer is served again while it
+    holds (:meth:`Database.cached`)."""
+
+    @wraps(ask)
+    def answered(part: Part, /, *args: P.args, **named: P.kwargs) -> T:
+        given = (*args, *named.items())
+        question = (ask, part._source, tuple(map(_hashable, given)))
+        return part._database.cached(question, lambda: ask(part, *args, **named))
+
+    return answered
+
+
+def _hashable(value: Any) -> Hashable:
+    if isinstance(value, list | tuple):
+        return tuple(map(_hashable, value))
+    return frozenset(value) if isinstance(value, set) else value
 
 
 def open_database(
@@ -252,10 +295,8 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    if connection.get_execution_options().get(_WRITES):
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-    else:  # waits for nobody, so nothing can go wrong that would have to be translated
-        connection.connection.cursor().execute("BEGIN")
+    is_write = connection.get_execution_options().get(_WRITES)
+    connection.connection.cursor().execute("BEGIN IMMEDIATE" if is_write else "BEGIN")
 
 
 def _begin_postgresql(connection: Connection) -> None:
@@ -321,7 +362,7 @@ def _revision(connection: Connection) -> str | None:
 def _translated() -> Iterator[None]:
     try:
         yield
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, sqlite3.Error) as error:
         cause = getattr(error, "orig", None) or error
         raise StoreUnavailableError(
             "the metadata store failed",

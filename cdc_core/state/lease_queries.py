@@ -103,13 +103,21 @@ class Leases(StorePart):
         """What asks that the leases that the calling thread holds now are still its own; raises
         FencedError if not."""
         leases = self._database.held_leases.here
+        return lambda: self.confirm(*leases)
+
+    def confirm(self, *leases: Lease) -> None:
+        """Ask that leases are held still.
+
+        Raises:
+            FencedError: Somebody else has one, or had it.
+        """
 
         def ask() -> None:
-            if leases:
-                with self._database.reading() as connection:
-                    refuse_lost(connection, leases)
+            with self._database.reading() as connection:
+                refuse_lost(connection, leases)
 
-        return ask
+        if leases:
+            self._database.cached(leases, ask)
 
     def all(self) -> list[Lease]:
         """Leases that are held, expired ones too, by name."""

@@ -8,7 +8,7 @@ from sqlalchemy import delete, insert, select
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import FoundTable
-from cdc_core.state.database import StorePart
+from cdc_core.state.database import StorePart, cached
 from cdc_core.state.sql_tables import FOUND_TABLES as FOUND
 from cdc_core.state.sql_tables import values_of
 
@@ -16,6 +16,7 @@ from cdc_core.state.sql_tables import values_of
 class PatternMatches(StorePart):
     """What Oracle's dictionary said when the patterns were looked up last."""
 
+    @cached
     def get(self) -> list[FoundTable]:
         """The tables that were found, by name; those that cannot be captured have the reason."""
         query = (

@@ -12,9 +12,19 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.segments import knowing
 from cdc_core.schema.table import TableSchema
-from cdc_core.state.database import StorePart
+from cdc_core.state.database import StorePart, cached
 from cdc_core.state.sql_tables import SCHEMA_VERSIONS as VERSIONS
 from cdc_core.state.sql_tables import TABLES, of
+
+_OF_TABLE = (
+    VERSIONS.c.source == bindparam("of"),
+    VERSIONS.c.owner == bindparam("of_owner"),
+    VERSIONS.c.name == bindparam("of_name"),
+)
+_ALL = select(VERSIONS).where(VERSIONS.c.source == bindparam("of")).order_by(VERSIONS.c.scn_from)
+_VERSIONS = select(VERSIONS).where(*_OF_TABLE).order_by(VERSIONS.c.scn_from)
+_NEWEST = select(VERSIONS).where(*_OF_TABLE).order_by(VERSIONS.c.scn_from.desc()).limit(1)
+_AT = _NEWEST.where(VERSIONS.c.scn_from <= bindparam("at"))
 
 
 @cache
@@ -46,25 +56,24 @@ class SchemaVersion:
 class SchemaHistory(StorePart):
     """The schema history."""
 
+    @cached
     def versions(self, table: TableId) -> list[SchemaVersion]:
         """A table's versions, oldest first."""
-        query = (
-            select(VERSIONS).where(of(VERSIONS, self._source, table)).order_by(VERSIONS.c.scn_from)
-        )
-        return [_version_from_row(row) for row in self._rows(query)]
+        with self._database.reading() as connection:
+            rows = connection.execute(_VERSIONS, _place(self._source, table)).mappings()
+            return [_version_from_row(row) for row in rows]
 
+    @cached
     def by_table(self) -> dict[TableId, list[SchemaVersion]]:
         """The versions of every table, oldest first: one query, however many tables there are."""
-        query = (
-            select(VERSIONS).where(VERSIONS.c.source == self._source).order_by(VERSIONS.c.scn_from)
-        )
         found: dict[TableId, list[SchemaVersion]] = {}
         with self._database.reading() as connection:
-            for row in connection.execute(query).mappings():
+            for row in connection.execute(_ALL, {"of": self._source}).mappings():
                 version = _version_from_row(row)
                 found.setdefault(version.schema.table, []).append(version)
         return found
 
+    @cached
     def newest(self) -> dict[TableId, TableSchema]:
         """Every table's newest version."""
         with self._database.reading() as connection:
@@ -72,16 +81,12 @@ class SchemaHistory(StorePart):
             found = [_version_from_row(row).schema for row in rows]
         return {schema.table: schema for schema in found}
 
+    @cached
     def at(self, table: TableId, scn: Scn) -> TableSchema | None:
         """The version valid at an SCN; None if the SCN is before the first one."""
-        query = (
-            select(VERSIONS)
-            .where(of(VERSIONS, self._source, table), VERSIONS.c.scn_from <= scn)
-            .order_by(VERSIONS.c.scn_from.desc())
-            .limit(1)
-        )
+        place = {**_place(self._source, table), "at": scn}
         with self._database.reading() as connection:
-            row = connection.execute(query).mappings().first()
+            row = connection.execute(_AT, place).mappings().first()
             return _version_from_row(row).schema if row else None
 
     def save(self, version: SchemaVersion) -> None:
@@ -92,8 +97,7 @@ class SchemaHistory(StorePart):
 
 def newest_schema(connection: Connection, source: str, table: TableId) -> TableSchema | None:
     """A table's newest version, inside the caller's transaction."""
-    query = select(VERSIONS).where(of(VERSIONS, source, table)).order_by(VERSIONS.c.scn_from.desc())
-    row = connection.execute(query.limit(1)).mappings().first()
+    row = connection.execute(_NEWEST, _place(source, table)).mappings().first()
     return _version_from_row(row).schema if row else None
 
 
@@ -129,6 +133,10 @@ def keep_segments(connection: Connection, source: str, schema: TableSchema) -> N
     known = knowing(stored.schema, schema.segments)
     if known is not stored.schema:
         put_schema(connection, source, known, stored.ddl)
+
+
+def _place(source: str, table: TableId) -> dict[str, Any]:
+    return {"of": source, "of_owner": table.owner, "of_name": table.name}
 
 
 def _version_from_row(row: Any) -> SchemaVersion:

@@ -12,7 +12,7 @@ from cdc_core.errors import TerminalError
 from cdc_core.landing.manifest import SignalOutcome
 from cdc_core.model.scn import Scn
 from cdc_core.model.signals import Signal, SignalState
-from cdc_core.state.database import StorePart
+from cdc_core.state.database import StorePart, cached
 from cdc_core.state.sql_tables import (
     SIGNAL_OFFSETS,
     SIGNAL_TABLES,
@@ -36,6 +36,7 @@ class Signals(StorePart):
             connection.execute(insert(SIGNALS).values(values_of(SIGNALS, record, created=created)))
             return True
 
+    @cached
     def find(self, *, states: Iterable[SignalState] | None = None) -> list[Signal]:
         """Signals in the order of their arrival."""
         query = select(SIGNALS).where(SIGNALS.c.source == self._source)
@@ -44,6 +45,7 @@ class Signals(StorePart):
         query = query.order_by(SIGNALS.c.created, SIGNALS.c.id)
         return [Signal(**row) for row in self._rows(query)]
 
+    @cached
     def get(self, signal_id: str) -> Signal | None:
         """One signal."""
         with self._database.reading() as connection:
@@ -91,6 +93,7 @@ class Signals(StorePart):
                 .values(state=state, reason=reason)
             )
 
+    @cached
     def table_scn(self, name: str) -> Scn | None:
         """The SCN from which on rows of a signal table are signals; None before the first look at
         it."""
@@ -109,6 +112,7 @@ class Signals(StorePart):
                     insert(SIGNAL_TABLES).values(source=self._source, name=name, scn=scn)
                 )
 
+    @cached
     def offsets(self, topic: str) -> dict[int, int]:
         """Of each partition of a topic, the offset of the first record that was not read."""
         at = SIGNAL_OFFSETS.c
@@ -131,6 +135,7 @@ class Signals(StorePart):
             if rows:
                 connection.execute(insert(SIGNAL_OFFSETS), rows)
 
+    @cached
     def paused_since(self) -> datetime | None:
         """Since when no chunks are read; None where they are."""
         query = select(SNAPSHOT_PAUSES.c.since).where(SNAPSHOT_PAUSES.c.source == self._source)

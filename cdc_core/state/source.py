@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from cdc_core.model.records import SourceRecord
-from cdc_core.state.database import StorePart
+from cdc_core.state.database import StorePart, cached
 from cdc_core.state.sql_tables import SOURCES, values_of
 
 _SOURCE = select(SOURCES).where(SOURCES.c.name == bindparam("of"))
@@ -14,6 +14,7 @@ _SOURCE = select(SOURCES).where(SOURCES.c.name == bindparam("of"))
 class SourceRow(StorePart):
     """The source itself, once its first snapshot was begun."""
 
+    @cached
     def get(self) -> SourceRecord | None:
         """The source; None before its first snapshot."""
         with self._database.reading() as connection:

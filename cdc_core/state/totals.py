@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from cdc_core.model.metrics import Counts
 from cdc_core.model.records import ChunkRecord
@@ -22,13 +24,7 @@ from cdc_core.state.sql_tables import TOTALS
 LAST_CHANGE = "redolake_table_last_change_timestamp_seconds"
 OUTCOMES = ("committed", "rolled_back", "released", "evicted", "late")
 
-_TOTAL = update(TOTALS).where(
-    TOTALS.c.source == bindparam("of_source"),
-    TOTALS.c.metric == bindparam("of_metric"),
-    TOTALS.c.labels == bindparam("of_labels"),
-)
-_SET = _TOTAL.values(value=bindparam("number"))
-_ADD = _TOTAL.values(value=TOTALS.c.value + bindparam("number"))
+_INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 
 class Totals(StorePart):
@@ -46,14 +42,25 @@ class Totals(StorePart):
 
 def add_totals(connection: Connection, source: str, counts: Counts) -> None:
     """Add to counters inside the caller's transaction."""
+    rows: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
     for (metric, labels), number in counts.items():
-        if not number:
-            continue
-        place = {"of_source": source, "of_metric": metric, "of_labels": json_text(labels)}
-        changed = _SET if metric == LAST_CHANGE else _ADD
-        if connection.execute(changed, {**place, "number": number}).rowcount == 0:
-            values = {name.removeprefix("of_"): value for name, value in place.items()}
-            connection.execute(insert(TOTALS), {**values, "value": number})
+        if number:
+            place = {"source": source, "metric": metric, "labels": json_text(labels)}
+            rows[metric == LAST_CHANGE].append({**place, "value": number})
+    for is_moment, changed in rows.items():
+        if changed:
+            connection.execute(_upsert(connection.dialect.name, is_moment), changed)
+
+
+@cache
+def _upsert(dialect: str, is_moment: bool) -> Any:
+    """Adds to counters, or sets those that are moments; begins those that are not there."""
+    insert = _INSERT[dialect](TOTALS)
+    new = insert.excluded.value
+    return insert.on_conflict_do_update(
+        index_elements=list(TOTALS.primary_key),
+        set_={"value": new if is_moment else TOTALS.c.value + new},
+    )
 
 
 def counts_of_window(

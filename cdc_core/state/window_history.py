@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    and_,
-    delete,
-    false,
-    func,
-    insert,
-    or_,
-    select,
-    true,
-    update,
-)
+from sqlalchemy import Connection, and_, bindparam, delete, func, insert, or_, select, update
 
 from cdc_core.landing.layout import ORDINAL_SHIFT
 from cdc_core.model.identifiers import TableId
@@ -33,6 +23,24 @@ from cdc_core.state.open_transactions import first_open_ordinal, replace_ledger
 from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS, of
 from cdc_core.state.table_rows import put_table, table_row, table_rows
 from cdc_core.state.window_rows import keep_counts, window_from_row, window_values
+
+_OF_SOURCE = WINDOWS.c.source == bindparam("of")
+_NEWEST_APPLIED = select(func.max(WINDOWS.c.ordinal)).where(
+    _OF_SOURCE, WINDOWS.c.state == "applied"
+)
+_HALF_WAY = select(WINDOWS.c.ordinal).where(_OF_SOURCE, WINDOWS.c.state == "captured").limit(1)
+_FIRST_YOUNG = select(func.min(WINDOWS.c.ordinal)).where(
+    _OF_SOURCE, or_(WINDOWS.c.ended.is_(None), WINDOWS.c.ended >= bindparam("before"))
+)
+_IS_RETIRABLE = and_(
+    _OF_SOURCE,
+    WINDOWS.c.state == "applied",
+    WINDOWS.c.ordinal < bindparam("needed_from"),
+    WINDOWS.c.scn_high <= bindparam("needed_above"),
+    or_(WINDOWS.c.is_idle, WINDOWS.c.ordinal < bindparam("young_from")),
+)
+_RETIRABLE = select(WINDOWS).where(_IS_RETIRABLE).order_by(WINDOWS.c.ordinal)
+_FIRST_RETIRABLE = select(WINDOWS.c.ordinal).where(_IS_RETIRABLE).limit(1)
 
 
 class WindowHistory(StorePart):
@@ -50,36 +58,21 @@ class WindowHistory(StorePart):
         may hold the commit of rows that landed long before.
         """
         with self._database.writing() as connection:
-            newest = connection.execute(
-                select(func.max(WINDOWS.c.ordinal)).where(
-                    of(WINDOWS, self._source, state="applied")
-                )
-            ).scalar()
-            if newest is None:
+            bounds = _retirable(connection, self._source, before, wanted_from)
+            if bounds is None:
                 return []
-            oldest_row = first_open_ordinal(connection, self._source)
-            end = newest if oldest_row is None else min(newest, oldest_row >> ORDINAL_SHIFT)
-            half_way = select(WINDOWS.c.ordinal).where(of(WINDOWS, self._source, state="captured"))
-            if before is None or connection.execute(half_way.limit(1)).first() is not None:
-                old: ColumnElement[bool] = false()
-            else:
-                young = select(func.min(WINDOWS.c.ordinal)).where(
-                    WINDOWS.c.source == self._source,
-                    or_(WINDOWS.c.ended.is_(None), WINDOWS.c.ended >= before),
-                )
-                end_of_old = connection.execute(young).scalar()
-                ends = [one for one in (end_of_old, wanted_from) if one is not None]
-                old = WINDOWS.c.ordinal < min(ends) if ends else true()
-            retired = and_(
-                of(WINDOWS, self._source, state="applied"),
-                WINDOWS.c.ordinal < end,
-                WINDOWS.c.scn_high <= _needed_above(connection, self._source),
-                or_(WINDOWS.c.is_idle, old),
-            )
-            query = select(WINDOWS).where(retired).order_by(WINDOWS.c.ordinal)
-            found = [window_from_row(row) for row in connection.execute(query).mappings()]
-            connection.execute(delete(WINDOWS).where(retired))
+            rows = connection.execute(_RETIRABLE, bounds).mappings()
+            found = [window_from_row(row) for row in rows]
+            connection.execute(delete(WINDOWS).where(_IS_RETIRABLE), bounds)
             return found
+
+    def retirable(self, *, before: datetime | None, wanted_from: int | None = None) -> bool:
+        """Would :meth:`retire` forget a window now?"""
+        with self._database.reading() as connection:
+            bounds = _retirable(connection, self._source, before, wanted_from)
+            if bounds is None:
+                return False
+            return connection.execute(_FIRST_RETIRABLE, bounds).first() is not None
 
     def pass_retired(self, table: TableId, scn: Scn) -> None:
         """Move a table's position up to ``scn``, if every window in between was retired."""
@@ -135,6 +128,29 @@ class WindowHistory(StorePart):
         with self._database.writing() as connection:
             row = connection.execute(query).mappings().one()
             keep_counts(connection, window_from_row(row), applied, self._database.now())
+
+
+def _retirable(
+    connection: Connection, source: str, before: datetime | None, wanted_from: int | None
+) -> Mapping[str, Any] | None:
+    """The parameters of :data:`_IS_RETIRABLE`; None before the first window is applied."""
+    own = {"of": source}
+    newest = connection.execute(_NEWEST_APPLIED, own).scalar()
+    if newest is None:
+        return None
+    oldest_row = first_open_ordinal(connection, source)
+    if before is None or connection.execute(_HALF_WAY, own).first() is not None:
+        young_from = 0
+    else:
+        young = connection.execute(_FIRST_YOUNG, {**own, "before": before}).scalar()
+        firsts = [one for one in (young, wanted_from) if one is not None]
+        young_from = min(firsts, default=sys.maxsize)
+    return {
+        **own,
+        "needed_from": newest if oldest_row is None else min(newest, oldest_row >> ORDINAL_SHIFT),
+        "needed_above": _needed_above(connection, source),
+        "young_from": young_from,
+    }
 
 
 def _needed_above(connection: Connection, source: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from cdc_core.errors import NotYetError, TerminalError, WindowConflictError
 from cdc_core.landing.manifest import WindowManifest
@@ -14,6 +14,17 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.state.sql_tables import WINDOWS
 from cdc_core.state.table_rows import table_row, table_rows
 from cdc_core.state.window_rows import set_window, window_from_row
+
+_FIRST_EARLIER = (
+    select(WINDOWS)
+    .where(
+        WINDOWS.c.source == bindparam("of"),
+        WINDOWS.c.ordinal < bindparam("before"),
+        WINDOWS.c.state.not_in(bindparam("states", expanding=True)),
+    )
+    .order_by(WINDOWS.c.ordinal)
+    .limit(1)
+)
 
 
 def refuse_gap(source: str, window: ScnWindow, end: Scn) -> None:
@@ -34,12 +45,8 @@ def refuse_earlier(
     connection: Connection, record: WindowRecord, *, not_in: tuple[str, ...]
 ) -> None:
     """Raise NotYetError where an earlier window has none of these states."""
-    query = select(WINDOWS).where(
-        WINDOWS.c.source == record.source,
-        WINDOWS.c.ordinal < record.ordinal,
-        WINDOWS.c.state.not_in(not_in),
-    )
-    row = connection.execute(query.order_by(WINDOWS.c.ordinal).limit(1)).mappings().first()
+    place = {"of": record.source, "before": record.ordinal, "states": list(not_in)}
+    row = connection.execute(_FIRST_EARLIER, place).mappings().first()
     if row:
         earlier = window_from_row(row)
         raise NotYetError(

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.model.scn import ScnWindow
-from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS, of, values_of
+from cdc_core.state.sql_tables import WINDOW_TABLES, WINDOWS, values_of
 from cdc_core.state.totals import add_totals, counts_of_table
 
 _COUNTS = ("changes", "rows_inserted", "rows_updated", "rows_deleted", "quarantined")
+_OF_SOURCE = WINDOWS.c.source == bindparam("of")
+_WINDOW = select(WINDOWS).where(
+    _OF_SOURCE,
+    WINDOWS.c.scn_low == bindparam("of_low"),
+    WINDOWS.c.scn_high == bindparam("of_high"),
+)
+_LAST = select(WINDOWS).where(_OF_SOURCE).order_by(WINDOWS.c.ordinal.desc()).limit(1)
+_SET = update(WINDOWS).where(_OF_SOURCE, WINDOWS.c.ordinal == bindparam("of_ordinal"))
+_COUNTED = select(WINDOW_TABLES.c.changes).where(
+    WINDOW_TABLES.c.source == bindparam("source"),
+    WINDOW_TABLES.c.ordinal == bindparam("ordinal"),
+    WINDOW_TABLES.c.owner == bindparam("owner"),
+    WINDOW_TABLES.c.name == bindparam("name"),
+)
 
 
 def window_from_row(row: Any) -> WindowRecord:
@@ -33,9 +47,8 @@ def window_values(record: WindowRecord) -> dict[str, Any]:
 
 def find_window(connection: Connection, source: str, window: ScnWindow) -> WindowRecord | None:
     """The window with exactly these bounds, if there is one."""
-    bounds = of(WINDOWS, source, scn_low=window.scn_low, scn_high=window.scn_high)
-    query = select(WINDOWS).where(bounds)
-    row = connection.execute(query).mappings().first()
+    bounds = {"of": source, "of_low": window.scn_low, "of_high": window.scn_high}
+    row = connection.execute(_WINDOW, bounds).mappings().first()
     return window_from_row(row) if row else None
 
 
@@ -58,15 +71,14 @@ def known_window(connection: Connection, source: str, window: ScnWindow) -> Wind
 
 def last_window(connection: Connection, source: str) -> WindowRecord | None:
     """The window that was planned last."""
-    query = select(WINDOWS).where(WINDOWS.c.source == source).order_by(WINDOWS.c.ordinal.desc())
-    row = connection.execute(query.limit(1)).mappings().first()
+    row = connection.execute(_LAST, {"of": source}).mappings().first()
     return window_from_row(row) if row else None
 
 
 def set_window(connection: Connection, record: WindowRecord, **values: Any) -> None:
     """Change columns of one window."""
-    named = of(WINDOWS, record.source, ordinal=record.ordinal)
-    connection.execute(update(WINDOWS).where(named).values(**values))
+    place = {"of": record.source, "of_ordinal": record.ordinal}
+    connection.execute(_SET, place | values)
 
 
 def applied_from_row(row: Any) -> TableApplied:
@@ -90,11 +102,10 @@ def keep_counts(
         "owner": table.owner,
         "name": table.name,
     }
-    known = select(WINDOW_TABLES).filter_by(**named)
-    if connection.execute(known).first() is None:
+    if connection.execute(_COUNTED, named).first() is None:
         counts = {name: getattr(applied, name) for name in _COUNTS}
         how = applied.write
         write = {"write_way": how and how.way, "write_reason": how and how.reason}
         values = {**named, **counts, **write, "seconds": applied.seconds, "applied": now}
-        connection.execute(insert(WINDOW_TABLES).values(**values))
+        connection.execute(insert(WINDOW_TABLES), values)
         add_totals(connection, record.source, counts_of_table(applied, now))

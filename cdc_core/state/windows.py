@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
+from typing import Any
 
-from sqlalchemy import and_, func, insert, select, true, update
+from sqlalchemy import and_, bindparam, case, func, insert, select, true, update
 
 from cdc_core.errors import LandingDamagedError, NotYetError
 from cdc_core.landing.manifest import WindowManifest
@@ -15,7 +17,7 @@ from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.state.captured_tables import end_stream
-from cdc_core.state.database import StorePart
+from cdc_core.state.database import StorePart, cached
 from cdc_core.state.open_transactions import replace_ledger, same_ledger
 from cdc_core.state.schemas import keep_segments, put_schema
 from cdc_core.state.signals import settle_signals
@@ -41,10 +43,57 @@ from cdc_core.state.window_rows import (
     window_values,
 )
 
+_BOUNDS = {
+    "states": WINDOWS.c.state.in_(bindparam("states", expanding=True)),
+    "first": WINDOWS.c.ordinal >= bindparam("first"),
+    "last": WINDOWS.c.ordinal <= bindparam("last"),
+    "ended_from": WINDOWS.c.ended >= bindparam("ended_from"),
+    "ended_to": WINDOWS.c.ended <= bindparam("ended_to"),
+    "above": WINDOWS.c.scn_high > bindparam("above"),
+    "until": WINDOWS.c.scn_low < bindparam("until"),
+}
+"""Conditions of windows, by the names of their parameters."""
+
+
+@cache
+def _select(names: frozenset[str], *, newest_first: bool) -> Any:
+    """The windows of a source that meet conditions. It takes longer to build a query than to run
+    it."""
+    query = select(WINDOWS).where(WINDOWS.c.source == bindparam("of"))
+    query = query.where(*(condition for name, condition in _BOUNDS.items() if name in names))
+    query = query.order_by(WINDOWS.c.ordinal.desc() if newest_first else WINDOWS.c.ordinal)
+    return query.limit(bindparam("limit")) if "limit" in names else query
+
+
+_IDLE = select(
+    func.max(case((WINDOWS.c.is_idle.is_not(true()), WINDOWS.c.ordinal))),
+    func.min(WINDOWS.c.ordinal),
+).where(WINDOWS.c.source == bindparam("of"), WINDOWS.c.ordinal < bindparam("before"))
+_BROUGHT = (
+    select(WINDOWS.c.ordinal)
+    .join(
+        WINDOW_TABLES,
+        and_(
+            WINDOW_TABLES.c.source == WINDOWS.c.source,
+            WINDOW_TABLES.c.ordinal == WINDOWS.c.ordinal,
+        ),
+    )
+    .where(
+        WINDOWS.c.source == bindparam("of"),
+        WINDOWS.c.scn_low >= bindparam("above"),
+        WINDOWS.c.scn_high <= bindparam("up_to"),
+        WINDOW_TABLES.c.owner == bindparam("of_owner"),
+        WINDOW_TABLES.c.name == bindparam("of_name"),
+        WINDOW_TABLES.c.changes > 0,
+    )
+    .limit(1)
+)
+
 
 class Windows(StorePart):
     """The windows of every source: planned, captured and applied in order, each step once."""
 
+    @cached
     def find(
         self,
         *,
@@ -57,25 +106,29 @@ class Windows(StorePart):
     ) -> list[WindowRecord]:
         """The source's windows in SCN order (or the other way round), at most ``limit``; of some
         states or ordinals only, or those that end in a range of times."""
-        order = WINDOWS.c.ordinal.desc() if newest_first else WINDOWS.c.ordinal
-        query = select(WINDOWS).where(WINDOWS.c.source == self._source).order_by(order).limit(limit)
-        if states is not None:
-            query = query.where(WINDOWS.c.state.in_(list(states)))
-        if ordinals is not None:
-            query = query.where(WINDOWS.c.ordinal.between(ordinals.start, ordinals.stop - 1))
-        if ended_from is not None:
-            query = query.where(WINDOWS.c.ended >= ended_from)
-        if ended_to is not None:
-            query = query.where(WINDOWS.c.ended <= ended_to)
-        return [window_from_row(row) for row in self._rows(query)]
+        return self._found(
+            newest_first=newest_first,
+            states=None if states is None else list(states),
+            limit=limit,
+            first=None if ordinals is None else ordinals.start,
+            last=None if ordinals is None else ordinals.stop - 1,
+            ended_from=ended_from,
+            ended_to=ended_to,
+        )
 
+    @cached
     def after(self, scn: Scn, *, until: Scn | None = None) -> list[WindowRecord]:
         """Windows that end above ``scn`` and begin below ``until`` (None: all), in SCN order."""
-        query = select(WINDOWS).where(WINDOWS.c.source == self._source, WINDOWS.c.scn_high > scn)
-        if until is not None:
-            query = query.where(WINDOWS.c.scn_low < until)
-        return [window_from_row(row) for row in self._rows(query.order_by(WINDOWS.c.ordinal))]
+        return self._found(above=scn, until=until)
 
+    def _found(self, *, newest_first: bool = False, **bounds: Any) -> list[WindowRecord]:
+        given = {name: value for name, value in bounds.items() if value is not None}
+        query = _select(frozenset(given), newest_first=newest_first)
+        with self._database.reading() as connection:
+            rows = connection.execute(query, {"of": self._source, **given}).mappings()
+            return [window_from_row(row) for row in rows]
+
+    @cached
     def counts(self) -> dict[str, int]:
         """How many windows there are in each state."""
         query = select(WINDOWS.c.state, func.count()).where(WINDOWS.c.source == self._source)
@@ -83,6 +136,7 @@ class Windows(StorePart):
             rows = connection.execute(query.group_by(WINDOWS.c.state))
             return {str(state): int(count) for state, count in rows}
 
+    @cached
     def inexact_count(self) -> int:
         """How many windows lacked commits that came to light later."""
         query = select(func.count()).where(
@@ -91,6 +145,7 @@ class Windows(StorePart):
         with self._database.reading() as connection:
             return int(connection.execute(query).scalar_one())
 
+    @cached
     def idle_from(self, ordinal: int) -> int:
         """The first ordinal from which on every captured window before ``ordinal`` is idle, those
         that were retired too.
@@ -99,12 +154,9 @@ class Windows(StorePart):
         them from the first window on that is there still are there too, and the newest of them
         bounds the idle ones.
         """
-        earlier = and_(WINDOWS.c.source == self._source, WINDOWS.c.ordinal < ordinal)
+        bounds = {"of": self._source, "before": ordinal}
         with self._database.reading() as connection:
-            busy = connection.execute(
-                select(func.max(WINDOWS.c.ordinal)).where(earlier, WINDOWS.c.is_idle.is_not(true()))
-            ).scalar()
-            first = connection.execute(select(func.min(WINDOWS.c.ordinal)).where(earlier)).scalar()
+            busy, first = connection.execute(_IDLE, bounds).one()
         if busy is not None:
             return int(busy) + 1
         return ordinal if first is None else int(first)
@@ -118,34 +170,20 @@ class Windows(StorePart):
             found = [window_from_row(row) for row in connection.execute(query).mappings()]
         return {record.window.scn_high: record for record in found}
 
+    @cached
     def get(self, window: ScnWindow) -> WindowRecord | None:
         """One window; None if there is none with exactly these bounds."""
         with self._database.reading() as connection:
             return find_window(connection, self._source, window)
 
+    @cached
     def brought_changes(self, table: TableId, *, above: Scn, up_to: Scn) -> bool:
         """Did a window that begins at or above one SCN, and ends at or below the other, bring
         changes to the table?"""
-        query = (
-            select(WINDOWS.c.ordinal)
-            .join(
-                WINDOW_TABLES,
-                and_(
-                    WINDOW_TABLES.c.source == WINDOWS.c.source,
-                    WINDOW_TABLES.c.ordinal == WINDOWS.c.ordinal,
-                ),
-            )
-            .where(
-                WINDOWS.c.source == self._source,
-                WINDOWS.c.scn_low >= above,
-                WINDOWS.c.scn_high <= up_to,
-                WINDOW_TABLES.c.owner == table.owner,
-                WINDOW_TABLES.c.name == table.name,
-                WINDOW_TABLES.c.changes > 0,
-            )
-        )
+        bounds = {"above": above, "up_to": up_to}
+        place = {"of": self._source, "of_owner": table.owner, "of_name": table.name}
         with self._database.reading() as connection:
-            return connection.execute(query.limit(1)).first() is not None
+            return connection.execute(_BROUGHT, place | bounds).first() is not None
 
     def table_counts(self, ordinals: range) -> dict[int, list[TableApplied]]:
         """What windows of some ordinals brought to the tables that they touched, by ordinal."""
@@ -250,6 +288,9 @@ class Windows(StorePart):
                 manifest.facts, rows=rows, size=size, seconds=manifest.seconds
             )
             add_totals(connection, self._source, counts | counts_of_unfit(manifest.unfit_values))
+            is_idle = (
+                is_empty and not manifest.is_gap and same_ledger(connection, self._source, ledger)
+            )
             set_window(
                 connection,
                 record,
@@ -262,13 +303,12 @@ class Windows(StorePart):
                 last_error=None,
                 bytes=size,
                 facts=manifest.facts,
-                is_idle=is_empty
-                and not manifest.is_gap
-                and same_ledger(connection, self._source, ledger),
+                is_idle=is_idle,
             )
             if manifest.late_scn is not None:
                 mark_inexact(connection, record, manifest, manifest.late_scn)
-            replace_ledger(connection, self._source, ledger)
+            if not is_idle:
+                replace_ledger(connection, self._source, ledger)
             for change in manifest.schema_changes:
                 if not change.empties:
                     put_schema(connection, self._source, change.schema, change.ddl)
@@ -322,6 +362,8 @@ class Windows(StorePart):
             NotYetError: A table has not taken the window before this one.
             WindowConflictError: A position is outside the window.
         """
+        if not positions and applied is None:
+            return
         with self._database.writing() as connection:
             record = known_window(connection, self._source, window)
             tables = tables_by_name(connection, self._source, positions)

@@ -59,6 +59,8 @@ OpenLake = Callable[[LakeConfig, str], Lake]
 """How a source's lake is opened."""
 
 LOG = logging.getLogger("cdc_core.steps")
+_MANIFESTS_MAX = 4
+"""So many manifests are kept: a step reads that of its window more than once."""
 
 
 class Context:
@@ -97,6 +99,7 @@ class Context:
         self._store: Store | None = None
         self._landing: LandingStore | None = None
         self._sets: KeptDefinitions | None = None
+        self._manifests: dict[str, WindowManifest] = {}
         self._lake: Lake | None = None
         self._writer: HeldLease | None = None
         self._leases = ExitStack()
@@ -442,16 +445,23 @@ class Context:
         """
         folder = window_folder(self.source, window)
         content = self.landing.read(folder, MANIFEST_NAME)
-        manifest = read_window_manifest(
-            content, where=f"{folder}/{MANIFEST_NAME}", definitions=self._definitions
-        )
+        digest = digest_of(content)
+        with self._lock:
+            manifest = self._manifests.pop(digest, None)
+        if manifest is None:
+            where = f"{folder}/{MANIFEST_NAME}"
+            manifest = read_window_manifest(content, where=where, definitions=self._definitions)
         if manifest.window != window or manifest.source != self.source:
             raise LandingDamagedError(
                 "the manifest belongs to another window or source",
                 hint="Restore the landing folder that was recorded.",
                 manifest=folder,
             )
-        return manifest, digest_of(content)
+        with self._lock:
+            self._manifests[digest] = manifest
+            while len(self._manifests) > _MANIFESTS_MAX:
+                del self._manifests[next(iter(self._manifests))]
+        return manifest, digest
 
     def visible(self, schema: TableSchema) -> TableSchema:
         """A version of a table without what the configuration leaves out now, whatever it did when

@@ -59,6 +59,8 @@ from cdc_core.steps.snapshots.plan import start_snapshot
 LOG = logging.getLogger("cdc_core.steps")
 LOOK_SECONDS = 2.0
 """How often signals are looked for between the chunks of a snapshot."""
+_IN_STORE = frozenset({"store", "dagster"})
+"""Channels whose signals the metadata store has already."""
 _OUR_NAMES = (
     "SELECT SYS_CONTEXT('USERENV', 'CON_NAME'), SYS_CONTEXT('USERENV', 'DB_NAME'),"
     " SYS_CONTEXT('USERENV', 'SERVICE_NAME') FROM DUAL"
@@ -133,7 +135,10 @@ def take_signals(ctx: Context) -> list[tuple[Signal, list[ChunkKey]]]:
 
     A signal that cannot be understood is recorded as rejected with the reason and stops nothing.
     """
-    taken = []
+    taken: list[tuple[Signal, list[ChunkKey]]] = []
+    outside = set(ctx.config.signals.enabled) - _IN_STORE
+    if not outside and not ctx.store.signals.pending():
+        return taken
     with ctx.lease("signals", wait_seconds=30):
         with _channels(ctx) as channels:
             for channel in channels:
@@ -143,7 +148,7 @@ def take_signals(ctx: Context) -> list[tuple[Signal, list[ChunkKey]]]:
                     LOG.warning("the channel %s is left out: %s", channel.name, error)
                 else:
                     channel.acknowledge()
-        for signal in ctx.store.signals.find(states=("pending", "taken")):
+        for signal in ctx.store.signals.pending():
             keys = _act(ctx, signal)
             if keys is not None:
                 taken.append((signal, keys))

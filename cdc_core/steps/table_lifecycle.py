@@ -292,11 +292,12 @@ def configuration_changes(ctx: Context) -> Iterator[Change]:
         ):
             said = "is configured again"
             yield Change(record.table, said, partial(_readmit, ctx, record.table))
-    captured = {one.table for one in records if one.is_captured}
+    captured = {one.table: one for one in records if one.is_captured}
     newest = ctx.store.schemas.newest()
     for config in ctx.config.tables:
         if config.table in captured and config.table in newest:
-            yield from _columns_changed(ctx, config, newest[config.table])
+            record = captured[config.table]
+            yield from _columns_changed(ctx, config, record, newest[config.table])
     yield from _pauses_changed(ctx)
 
 
@@ -334,7 +335,9 @@ def _resume(ctx: Context, table: TableId) -> None:
     resume_tables(ctx, [table])
 
 
-def _columns_changed(ctx: Context, config: TableConfig, latest: TableSchema) -> Iterator[Change]:
+def _columns_changed(
+    ctx: Context, config: TableConfig, record: TableRecord, latest: TableSchema
+) -> Iterator[Change]:
     """What a captured table becomes whose configuration leaves columns out that it had, or names
     another key, or other rows.
 
@@ -360,7 +363,7 @@ def _columns_changed(ctx: Context, config: TableConfig, latest: TableSchema) -> 
         yield Change(config.table, f"waits for a snapshot of its own: {reason}", partial(
             _remark, ctx, config, reason, "adds them with a new snapshot"
         ))  # fmt: skip
-    if is_filtered_otherwise(ctx, ctx.table_record(config.table), latest):
+    if is_filtered_otherwise(ctx, record, latest):
         reason = "snapshot.select_overrides names other rows than the table's snapshots read"
         yield Change(config.table, f"waits for a snapshot of its own: {reason}", partial(
             _remark, ctx, config, reason, "reads it by the new filter"

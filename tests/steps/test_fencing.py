@@ -198,7 +198,7 @@ class Effect:
 
 
 EFFECTS = [
-    Effect("plan windows", Windows, "plan", everything, lambda one: one.pipeline.plan_windows(), goes_on),
+    Effect("plan windows", Windows, "plan", a_change, lambda one: one.pipeline.plan_windows(), goes_on),
     Effect("join", CapturedTables, "begin_stream", everything, joins_again, joins_again_and_goes_on),
     Effect("join for the first time", CapturedTables, "begin_stream", nothing, snapshots, everything),
     Effect("begin the source", SourceRow, "save", nothing, snapshots, everything),

@@ -70,6 +70,8 @@ def start_snapshot(
         PreflightError: The source is new, and something is missing in the database.
         ConfigError: A table is not captured, or a condition cannot be trusted.
     """
+    if tables is None and not _waiting_tables(ctx):
+        return []
     with ctx.lease("snapshot-plan", wait_seconds=30), ctx.database.session() as session:
         started = time.monotonic()
         wanted = ctx.configured(tables)
@@ -119,6 +121,16 @@ def start_snapshot(
                 )
             )
         return [_key(record) for record in planned if record.state != "applied"]
+
+
+def _waiting_tables(ctx: Context) -> list[TableId]:
+    """The configured tables that are new, or whose first snapshot is not applied."""
+    states = {one.table: one.state for one in ctx.store.tables.all()}
+    return [
+        table
+        for table in ctx.configured(None)
+        if states.get(table, "new") in {"new", "snapshotting"}
+    ]
 
 
 def plan_parts(

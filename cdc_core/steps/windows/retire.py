@@ -63,11 +63,15 @@ def retire_windows(ctx: Context) -> list[WindowRecord]:
     """
     days = ctx.config.retention.window_days
     before = None if days is None else datetime.now(UTC) - timedelta(days=days)
+    wanted_from = unread_signals_from(ctx)
+    if not ctx.store.history.retirable(before=before, wanted_from=wanted_from):
+        return []
     with ctx.lease("retire", wait_seconds=60):
-        retired = ctx.store.history.retire(before=before, wanted_from=unread_signals_from(ctx))
-        if retired:
-            keep_retired(ctx.landing, ctx.source, _retired(ctx, retired))
-        sets = sets_of(ctx, retired) if retired else set()
+        retired = ctx.store.history.retire(before=before, wanted_from=wanted_from)
+        if not retired:
+            return []
+        keep_retired(ctx.landing, ctx.source, _retired(ctx, retired))
+        sets = sets_of(ctx, retired)
         for record in retired:
             ctx.landing.remove(window_folder(ctx.source, record.window))
         if sets:
