@@ -13,6 +13,7 @@ from tests.steps.harness import table_id
 
 
 @pytest.mark.spark
+@pytest.mark.slow  # its rules are in tests/steps/test_modes.py, its chunks in tests/lake/test_chunks.py
 def test_a_table_without_rows_becomes_whole_in_delta(tmp_path: Path, spark_process: None) -> None:
     with running_oracle() as oracle:
         oracle.run(

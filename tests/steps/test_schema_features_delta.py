@@ -158,29 +158,3 @@ def check(oracle: Oracle, pipeline: Pipeline, path: Path, name: str, columns: li
         ).fetchall()  # fmt: skip
     found = read_delta(mirror, columns, version_at(mirror, scn))
     assert sorted(map(repr, map(tuple, found))) == sorted(map(repr, rows))
-
-
-@pytest.mark.spark
-def test_a_column_whose_default_is_no_literal_comes_with_a_snapshot(
-    tmp_path: Path, spark_process: None
-) -> None:
-    with running_oracle() as oracle:
-        oracle.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20))",
-            "INSERT INTO T VALUES (1, 'first')",
-        )
-        config = oracle.config(
-            tmp_path,
-            "T",
-            policies={"on_unsupported_ddl": "resnapshot"},
-        )
-        with Pipeline(config) as pipeline:
-            list(pipeline.run_once())
-            oracle.run(
-                "ALTER TABLE T ADD (X DATE DEFAULT SYSDATE)", "INSERT INTO T (ID) VALUES (2)"
-            )
-            list(pipeline.run_once())
-            list(pipeline.run_once())
-            [table] = pipeline.status(ask_oracle=False).tables
-            assert (table.state, table.reason) == ("ready", None)
-            assert pipeline.reconcile().differences == 0

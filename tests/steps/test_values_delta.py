@@ -118,5 +118,6 @@ def test_every_way_without_spark(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow  # what a MERGE makes of each type is in tests/steps/test_types_delta.py
 def test_every_way_by_spark(tmp_path: Path, spark_process: None) -> None:
     check_all_ways(tmp_path, {"merge": "spark", "driver_memory": "1g"})
