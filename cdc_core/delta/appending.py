@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +24,6 @@ from importlib.metadata import version as installed_version
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
@@ -39,6 +37,7 @@ from cdc_core.delta.commits import (
 from cdc_core.delta.deletion_vectors import Vector, VectorFile
 from cdc_core.delta.errors import at_work, committing, conflict
 from cdc_core.delta.file_names import PLAIN_NAMES
+from cdc_core.delta.file_statistics import statistics_of
 from cdc_core.delta.history import MAPPING, DeltaLog, filesystem_of, read_log
 from cdc_core.delta.row_tracking import ROW_TRACKING_FEATURE, with_row_ids
 from cdc_core.delta.storage import storing
@@ -51,10 +50,7 @@ DICTIONARY_BYTES_MAX = 64 * 1024
 """A column whose different values take more than this in a row group is written without a
 dictionary. Measured: at Arrow's limit of 1 MiB, columns of keys, times and amounts are looked up in
 vain, files are a fifth larger and take a third more CPU."""
-_OWN_NAME = re.compile(r"part-[0-9a-f-]{36}\.zstd\.parquet")
 _CONSTRAINTS = "delta.constraints."
-TEXT_MAX = 32
-"""Longer texts get no minimum and maximum: Delta's statistics are for skipping files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,53 +129,9 @@ def _as_field(vector: Vector | None) -> dict[str, Any]:
     return {} if vector is None else {"deletionVector": vector.as_action()}
 
 
-class _Statistics:
-    """Minimum, maximum and number of NULLs of some top-level columns."""
-
-    def __init__(self, schema: pa.Schema, columns: Sequence[str]) -> None:
-        self._columns = [
-            column for column in columns if not pa.types.is_nested(schema.field(column).type)
-        ]
-        self._least: dict[str, Any] = {}
-        self._most: dict[str, Any] = {}
-        self._nulls = dict.fromkeys(self._columns, 0)
-        self._without: set[str] = set()
-        self.rows = 0
-
-    def take(self, batch: pa.RecordBatch) -> None:
-        self.rows += batch.num_rows
-        for column in self._columns:
-            values = batch[column]
-            self._nulls[column] += values.null_count
-            if not _has_bounds(values.type) or column in self._without:
-                continue
-            found = pc.min_max(values).as_py()
-            least, most = found["min"], found["max"]
-            if least is None:
-                continue
-            if isinstance(most, str) and max(len(least), len(most)) > TEXT_MAX:
-                self._without.add(column)
-                continue
-            self._least[column] = min(least, self._least.get(column, least))
-            self._most[column] = max(most, self._most.get(column, most))
-
-    def as_json(self) -> str:
-        least, most = (
-            {column: value for column, value in found.items() if column not in self._without}
-            for found in (self._least, self._most)
-        )
-        return json.dumps(
-            {
-                "numRecords": self.rows,
-                "minValues": least,
-                "maxValues": most,
-                "nullCount": self._nulls,
-            }
-        )
-
-
-def _has_bounds(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind))
+def new_file_name() -> str:
+    """A name that no file of a Delta table has."""
+    return f"part-{uuid.uuid4()}.zstd.parquet"
 
 
 def write_file(
@@ -198,11 +150,11 @@ def write_file(
         StoreUnavailableError: The disk is full or fails, or the bucket cannot be reached.
     """
     filesystem, root = filesystem_of(table)
-    name = f"part-{uuid.uuid4()}.zstd.parquet"  # as _OWN_NAME has it
+    name = new_file_name()
     log = read_log(table)
     names = PLAIN_NAMES if log is None else log.file_names
     own = names.in_files(schema)
-    statistics = _Statistics(own, [names.of(column) for column in indexed])
+    found: list[pq.FileMetaData] = []
     path = f"{root}/{name}"
     writer: pq.ParquetWriter | None = None
     writing: Future[None] | None = None
@@ -217,12 +169,11 @@ def write_file(
                         filesystem=filesystem,
                         compression="zstd",
                         dictionary_pagesize_limit=DICTIONARY_BYTES_MAX,
+                        metadata_collector=found,
                     )
                     if writing is not None:
                         writing.result()
                 writing = pool.submit(writer.write_table, rows, row_group_size=ROW_GROUP_ROWS)
-                for batch in rows.to_batches():
-                    statistics.take(batch)
             if writer is None or writing is None:
                 return None
             with storing("writing a file of a Delta table", path=table):
@@ -238,7 +189,8 @@ def write_file(
                 filesystem.delete_file(path)
             raise
     size = filesystem.get_file_info(path).size
-    return NewFile(name, statistics.rows, size, statistics.as_json(), names.are_mapped)
+    statistics = statistics_of(found[0], own, [names.of(column) for column in indexed])
+    return NewFile(name, found[0].num_rows, size, statistics, names.are_mapped)
 
 
 def remove_file(table: str, file: NewFile) -> None:
@@ -246,18 +198,6 @@ def remove_file(table: str, file: NewFile) -> None:
     filesystem, root = filesystem_of(table)
     with storing("removing a file of a Delta table", path=table):
         filesystem.delete_file(f"{root}/{file.name}")
-
-
-def remove_unnamed(table: str) -> None:
-    """Remove the files that a process which died wrote into the folder of a Delta table that was
-    not created yet."""
-    filesystem, root = filesystem_of(table)
-    if read_log(table) is not None:
-        return
-    with storing("removing files that no Delta table names", path=table):
-        for found in filesystem.get_file_info(pafs.FileSelector(root, allow_not_found=True)):
-            if _OWN_NAME.fullmatch(found.base_name):
-                filesystem.delete_file(found.path)
 
 
 def _in_groups(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterable[pa.Table]:

@@ -21,8 +21,7 @@ from cdc_core.delta.history import read_commits, read_log
 from cdc_core.delta.missing_files import gone_files
 from cdc_core.errors import LakeError
 from cdc_core.lake.applied_in_delta import AppliedInDelta, read_taken
-from cdc_core.lake.apply.chunk_prewrite import ChunkPrewrite, begin_chunk
-from cdc_core.lake.apply.chunks import apply_chunk, can_append, remove_gone
+from cdc_core.lake.apply.chunks import apply_chunk, remove_gone
 from cdc_core.lake.apply.emptied_partitions import empty_partitions
 from cdc_core.lake.apply.replay import rebuild_mirror, replay_window, restore_quarantine
 from cdc_core.lake.apply.truncation import Truncation, truncate
@@ -175,9 +174,6 @@ class DeltaTableLake(TableLake):
         quarantine = QuarantineTable(self.work)
         return [quarantine.path] if quarantine.forget_text() else []
 
-    def begin_chunk(self, manifest: ChunkManifest) -> ChunkPrewrite | None:
-        return begin_chunk(self.work, manifest, can_append=can_append)
-
     def apply_chunk(
         self,
         manifest: ChunkManifest,
@@ -185,9 +181,8 @@ class DeltaTableLake(TableLake):
         *,
         position: int | None = None,
         asked: Sequence[Sequence[Any]] | None = None,
-        ahead: ChunkPrewrite | None = None,
     ) -> TableApplied:
-        return apply_chunk(self.work, manifest, paths, position=position, asked=asked, ahead=ahead)
+        return apply_chunk(self.work, manifest, paths, position=position, asked=asked)
 
     def remove_gone(
         self, snapshot_id: str, scn_lowest: int, *, position: int | None = None

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from cdc_core.config import MaintenanceConfig, UnityConfig
 from cdc_core.lake.applied_in_delta import AppliedInDelta
-from cdc_core.lake.apply.chunk_prewrite import ChunkPrewrite
 from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.catalog import Registration
 from cdc_core.lake.comparison.sides import MirrorComparison
@@ -129,11 +128,6 @@ class TableLake(Protocol):
         """Remove the redo text of all rows in quarantine; return the folders on which VACUUM must
         be run. Repeatable."""
 
-    def begin_chunk(self, manifest: ChunkManifest) -> ChunkPrewrite | None:
-        """Begin to write the files of a chunk that is still to be read; give what this returns to
-        :meth:`apply_chunk`, and discard it behind that. None where nothing is gained: the rows
-        cannot simply be appended."""
-
     def apply_chunk(
         self,
         manifest: ChunkManifest,
@@ -141,7 +135,6 @@ class TableLake(Protocol):
         *,
         position: int | None = None,
         asked: Sequence[Sequence[Any]] | None = None,
-        ahead: ChunkPrewrite | None = None,
     ) -> TableApplied:
         """Append a chunk to its table's change log and bring its rows into the mirror, each once.
 
@@ -152,8 +145,6 @@ class TableLake(Protocol):
                 the first.
             asked: The keys that the chunk was asked for, where it is a list of keys: those of them
                 that it lacks go.
-            ahead: The files that :meth:`begin_chunk` began; they are taken if they hold what the
-                chunk's landed files give.
 
         Raises:
             DuplicateKeyError: Two rows of the chunk have one key.

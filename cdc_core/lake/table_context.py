@@ -20,7 +20,6 @@ from cdc_core.delta.appending import (
     NewFile,
     commit_files,
     create_table,
-    remove_unnamed,
     write_file,
 )
 from cdc_core.delta.foreign_changes import ForeignChanges
@@ -371,9 +370,6 @@ class TableWork:
         self.fence()
         doing = "creating a Delta table"
         if need_mapping(names):
-            # Spark creates no table where files are; a chunk that was being read when its process
-            # died may have left some.
-            remove_unnamed(path)
             with translated(doing, **self.facts(path=path)):
                 self.open_session().sql(create_mapped_sql(path, columns, properties))
             return
@@ -426,17 +422,22 @@ class TableWork:
             RowCountError: There are more or fewer rows; nothing was committed.
         """
         file = write_file(path, schema, batches, indexed)
-        self.commit_file(path, schema, file, info(), rows=rows)
+        self.commit_written(path, schema, () if file is None else (file,), info(), rows=rows)
 
-    def commit_file(
-        self, path: str, schema: pa.Schema, file: NewFile | None, info: CommitInfo, *, rows: int
+    def commit_written(
+        self,
+        path: str,
+        schema: pa.Schema,
+        files: Sequence[NewFile],
+        info: CommitInfo,
+        *,
+        rows: int,
     ) -> None:
-        """Append a file that is written to a Delta table, in one commit; no commit without a file.
+        """Append files that are written to a Delta table, in one commit; no commit without a file.
         Errors as for :meth:`append_rows`."""
-        check_written(info.doing, rows, file.rows if file else 0, self.facts())
-        if file is not None:
-            files = FileChanges(schema=schema, added=[file])
-            commit_files(path, files, info, fence=self.fence)
+        check_written(info.doing, rows, sum(file.rows for file in files), self.facts())
+        if files:
+            commit_files(path, FileChanges(schema=schema, added=files), info, fence=self.fence)
 
 
 def moved_aside(path: str, generation: int) -> str:

@@ -10,7 +10,7 @@ Folders below the landing root; SCNs have 20 digits, chunk numbers 6, revisions 
         transactions.parquet         rows of TRANSACTION_SCHEMA
         manifest.json                written last: the window has landed
     <source>/chunks/<owner.table>/<snapshot id>/<chunk>/
-        rows-00000.parquet …         the table's Arrow schema
+        rows-00000.parquet …         the mirror's columns, as it takes the file
         manifest.json                written last: the chunk has landed
     <source>/kept/                   each folder has a manifest.json
         source                                  where the source's windows begin

@@ -80,7 +80,7 @@ class LandingStore(Protocol):
 
     def local_paths(self, folder: str, files: Sequence[LandedFile]) -> list[str]:
         """Paths at which Spark on this machine can read the files, in order. Sizes are checked each
-        time, digests once per process and file.
+        time, digests once per process and file, but for files that this process wrote.
 
         Raises:
             LandingDamagedError: A file is missing, cut or changed.

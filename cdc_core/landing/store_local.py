@@ -66,7 +66,9 @@ class LocalLandingStore:
 
         def publish(temporary: Path, landed: LandedFile) -> None:
             self._refuse_landed(folder)
-            temporary.replace(self._root / folder / landed.name)
+            place = self._root / folder / landed.name
+            temporary.replace(place)
+            self._verifier.know(place, landed)
             sync_folder(self._root / folder)
 
         return ParquetLandingWriter(

@@ -83,7 +83,9 @@ class ObjectLandingStore:
         def publish(temporary: Path, landed: LandedFile) -> None:
             self._refuse_landed(folder)
             self._objects.upload(temporary, self._path(folder, landed.name))
-            temporary.replace(self._cache / folder / landed.name)
+            place = self._cache / folder / landed.name
+            temporary.replace(place)
+            self._verifier.know(place, landed)
 
         return ParquetLandingWriter(
             self._cache / folder, name, schema, dictionary=dictionary, publish=publish

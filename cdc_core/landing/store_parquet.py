@@ -184,7 +184,7 @@ def scratch_file(folder: Path) -> BinaryIO:
 
 class FileVerifier:
     """Checks files against what their manifest says: size each time, digest once per path while the
-    file stays the same."""
+    file stays the same, and not where this process wrote it (:meth:`know`)."""
 
     def __init__(self) -> None:
         self._known: set[tuple[str, str, int, int]] = set()
@@ -201,12 +201,21 @@ class FileVerifier:
             raise missing_file(str(path)) from error
         if state.st_size != file.bytes:
             raise changed_file(str(path), "the size")
-        known = (str(path), file.sha256, state.st_mtime_ns, state.st_ino)
+        known = _known_as(path, file, state)
         if known in self._known:
             return
         if _digest(path) != file.sha256:
             raise changed_file(str(path), "the SHA-256")
         self._known.add(known)
+
+    def know(self, path: Path, file: LandedFile) -> None:
+        """Take the digest of a file that this process wrote: it was computed as the bytes went
+        by."""
+        self._known.add(_known_as(path, file, path.stat()))
+
+
+def _known_as(path: Path, file: LandedFile, state: os.stat_result) -> tuple[str, str, int, int]:
+    return str(path), file.sha256, state.st_mtime_ns, state.st_ino
 
 
 def _digest(path: Path) -> str:

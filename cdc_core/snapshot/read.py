@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from cdc_core.decode.held import held_or_null
 from cdc_core.decode.masking import Masks, masked
 from cdc_core.decode.printed import day_to_second_text, year_to_month_text, zoned_text
+from cdc_core.delta.appending import ROW_GROUP_ROWS
 from cdc_core.errors import ANY_TABLE, RESNAPSHOT, AlteredMeanwhileError, DecodeError
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, chunk_manifest_bytes
@@ -61,6 +62,8 @@ from cdc_core.snapshot.present_names import (
     renames,
     under_names,
 )
+from cdc_core.stage.layout import chunk_ordinal, mirror_schema
+from cdc_core.stage.widths import Width, Widths, widths_as_json, widths_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -122,7 +125,6 @@ def read_chunk(
     options: FetchOptions,
     *,
     masks: Masks,
-    passing: Callable[[pa.RecordBatch], None] | None = None,
     settle: Callable[[], None] | None = None,
 ) -> ChunkManifest:
     """Read the rows of a chunk ``AS OF SCN`` into landing files, and finish with the manifest; with
@@ -132,7 +134,6 @@ def read_chunk(
         unread: The chunk (:func:`unread_chunk`).
         options: How its rows are fetched; what they are called now is asked here.
         masks: What lands in place of values.
-        passing: Called with each batch that lands, in order.
         settle: Called when all rows have landed; what it raises keeps them from counting.
 
     Returns:
@@ -167,7 +168,7 @@ def read_chunk(
         )
         with closing(found) as batches:
             exact = (masked(batch, masks) for batch in batches)
-            files = _land(_shown(exact, passing), landing, folder, arrow_schema(read))
+            files, widths = _land(exact, landing, folder, unread)
     if present_names(session, schema.table)[: len(schema.stored)] != present[: len(schema.stored)]:
         raise AlteredMeanwhileError(
             "columns of the table got other names while a chunk was read",
@@ -182,6 +183,7 @@ def read_chunk(
         rows=sum(file.rows for file in files),
         seconds=time.monotonic() - started,
         unfit_values=sum(unfit),
+        widths=widths_as_json(widths),
     )
     landing.write_manifest(folder, chunk_manifest_bytes(manifest))
     _LOG.info(
@@ -280,30 +282,46 @@ def exact_rows_by_scn(
             yield batch[_PART], _held(_exact(texts, read), schema, wanted, options.unfit)
 
 
-def _shown(
-    batches: Iterator[pa.RecordBatch], passing: Callable[[pa.RecordBatch], None] | None
+def _land(
+    batches: Iterator[pa.RecordBatch], landing: LandingStore, folder: str, unread: ChunkManifest
+) -> tuple[list[LandedFile], Widths]:
+    """Write the batches into files of about ``FILE_ROWS_MAX`` rows, one at least, as the mirror and
+    the change log take them (:mod:`cdc_core.lake.apply.chunk_files`). Gives the widths too, by the
+    names of columns."""
+    schema, files = mirror_schema(as_landed(unread.schema)), list[LandedFile]()
+    widths: dict[str, Width] = {}
+    rows = (_as_of(batch, unread, schema) for batch in _measured(batches, unread, widths))
+    batch = next(rows, None)
+    while batch is not None or not files:
+        with landing.writer(folder, f"rows-{len(files):05d}.parquet", schema) as writer:
+            held = group = 0
+            while batch is not None and held < FILE_ROWS_MAX:
+                writer.write(batch)
+                held, group = held + batch.num_rows, group + batch.num_rows
+                if group >= ROW_GROUP_ROWS:
+                    writer.end_group()
+                    group = 0
+                batch = next(rows, None)
+            files.append(writer.close())
+    return files, widths
+
+
+def _measured(
+    batches: Iterator[pa.RecordBatch], unread: ChunkManifest, widths: dict[str, Width]
 ) -> Iterator[pa.RecordBatch]:
+    """The batches as they are; how wide their values are goes into ``widths``."""
+    columns = as_landed(unread.schema).columns
     for batch in batches:
-        if passing is not None:
-            passing(batch)
+        for column, width in widths_of(columns, batch.columns):
+            widths[column.name] = widths.get(column.name, Width()) | width
         yield batch
 
 
-def _land(
-    batches: Iterator[pa.RecordBatch], landing: LandingStore, folder: str, schema: pa.Schema
-) -> list[LandedFile]:
-    """Write the batches into files of about ``FILE_ROWS_MAX`` rows, one at least."""
-    files: list[LandedFile] = []
-    batch = next(batches, None)
-    while batch is not None or not files:
-        with landing.writer(folder, f"rows-{len(files):05d}.parquet", schema) as writer:
-            held = 0
-            while batch is not None and held < FILE_ROWS_MAX:
-                writer.write(batch)
-                held += batch.num_rows
-                batch = next(batches, None)
-            files.append(writer.close())
-    return files
+def _as_of(batch: pa.RecordBatch, unread: ChunkManifest, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows with the SCN and the ordinal that those of a chunk have in the mirror."""
+    place = (unread.scn, chunk_ordinal(unread.scn, unread.scn_high))
+    columns = (pa.repeat(pa.scalar(one, pa.int64()), batch.num_rows) for one in place)
+    return pa.RecordBatch.from_arrays([*batch.columns, *columns], schema=schema)
 
 
 def chunk_query(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -76,7 +77,7 @@ class ChunkRows:
         if columns is not None:
             wanted = pa.schema([wanted.field(name) for name in columns])
         own = [self._names[name] for name in wanted.names if name in self._names]
-        try:
+        with reading_chunk(self._schema):
             for path in self._paths:
                 with pq.ParquetFile(path) as file:
                     for batch in file.iter_batches(BATCH_ROWS, columns=own):
@@ -84,12 +85,6 @@ class ChunkRows:
                         if wanted.names[0] == ROW_DIGEST:
                             arrays[0] = row_digests(arrays[1:])
                         yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
-        except (OSError, pa.ArrowInvalid, KeyError) as error:
-            raise LandingDamagedError(
-                "a chunk's file is missing or cannot be read",
-                hint="Check the folder; capture the chunk again if its files are damaged.",
-                table=self._schema.table,
-            ) from error
 
     def _values(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
         if field.name in self._names:
@@ -115,6 +110,23 @@ class ChunkRows:
     def as_mirror(self, scn: int, *, ordinal: int = CHUNK_ORDINAL) -> Iterator[pa.RecordBatch]:
         """Rows of the mirror (:func:`mirror_rows`)."""
         return mirror_rows(self.batches(), scn, self._schema, ordinal=ordinal)
+
+
+@contextmanager
+def reading_chunk(schema: TableSchema) -> Iterator[None]:
+    """For a block that reads the landed files of a chunk of a table.
+
+    Raises:
+        LandingDamagedError: A file is missing or cannot be read.
+    """
+    try:
+        yield
+    except (OSError, ValueError, KeyError) as error:
+        raise LandingDamagedError(
+            "a chunk's file is missing or cannot be read",
+            hint="Check the folder; capture the chunk again if its files are damaged.",
+            table=schema.table,
+        ) from error
 
 
 def read_changes(

@@ -89,15 +89,23 @@ class WidthCounter:
 
     def passing(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches (columns of ``layout.change_schema``) as they are."""
+        columns = self.schema.columns
         for batch in batches:
             rows = batch["after"]
-            found = {
-                column.stored_as: width
-                for column in self.schema.columns
-                if (width := width_of(rows.field(column.stored_as), column)) is not None
-            }
-            self.seen = both(self.seen, found)
+            values = (rows.field(column.stored_as) for column in columns)
+            found = widths_of(columns, values)
+            self.seen = both(self.seen, {one.stored_as: width for one, width in found})
             yield batch
+
+
+def widths_of(
+    columns: Iterable[Column], values: Iterable[pa.Array]
+) -> Iterator[tuple[Column, Width]]:
+    """How wide the values of each column are, for those that have a width."""
+    for column, array in zip(columns, values, strict=True):
+        width = width_of(array, column)
+        if width is not None:
+            yield column, width
 
 
 def width_of(values: pa.Array, column: Column) -> Width | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import partial, wraps
 from itertools import count
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -62,7 +62,6 @@ from cdc_core.steps.snapshots import estimating, starting
 from cdc_core.steps.snapshots import plan as snapshot_plan
 from cdc_core.steps.snapshots import read as chunk_read
 from cdc_core.steps.snapshots.carrying import carry_chunks
-from cdc_core.steps.snapshots.files import ChunkFiles
 from cdc_core.steps.snapshots.joining import FirstStart, read_first_start
 from cdc_core.steps.source_view import SourceView
 from cdc_core.steps.state import rebuild as state_rebuild
@@ -411,21 +410,20 @@ class Pipeline(Context):
         def read(key: ChunkKey) -> StepReport:
             before()
             with nullcontext() if are_asked_for else overtaken_where_replanned(self, key):
-                return self.snapshot_chunk(key, files)
+                return self.snapshot_chunk(key)
 
         def apply(key: ChunkKey) -> StepReport:
             with nullcontext() if are_asked_for else overtaken_where_replanned(self, key):
-                return self.apply_chunk(key, files)
+                return self.apply_chunk(key)
 
-        with closing(ChunkFiles(self)) as files:
-            yield from carry_chunks(
-                keys,
-                read,
-                apply,
-                sessions=self.config.snapshot.sessions_at_once,
-                tables_at_once=self.config.lake.tables_at_once,
-                leaves_tables=not are_asked_for,
-            )
+        return carry_chunks(
+            keys,
+            read,
+            apply,
+            sessions=self.config.snapshot.sessions_at_once,
+            tables_at_once=self.config.lake.tables_at_once,
+            leaves_tables=not are_asked_for,
+        )
 
     def record_redo(self, folder: str, *, low: int | None = None) -> int:
         """Write what the reader gives into a new file of a folder, or of an object store's, for a

@@ -34,7 +34,6 @@ from cdc_core.schema.table import Column, TableSchema
 from cdc_core.spark.session import SparkSource
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps import Pipeline
-from cdc_core.steps.snapshots.files import ChunkFiles
 from cdc_core.steps.snapshots.joining import FirstStart
 from tests.landing.facts import LANDED, PLANNED
 from tests.state.writing import save_table
@@ -196,7 +195,7 @@ class StandIn(Pipeline):
             yield self.snapshot_chunk(key)
             yield self.apply_chunk(key)
 
-    def snapshot_chunk(self, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
+    def snapshot_chunk(self, key: ChunkKey) -> StepReport:
         self._begin("snapshot", f"{key.table} {key.key}")
         record = self.store.chunks.get(key)
         if record is None:
@@ -224,7 +223,7 @@ class StandIn(Pipeline):
             scn_high=record.scn,
         )
 
-    def apply_chunk(self, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
+    def apply_chunk(self, key: ChunkKey) -> StepReport:
         self.store.chunks.record_applied(key, seconds=0.1)
         self.store.tables.finish_snapshot(key.table)
         record = self.store.chunks.get(key)

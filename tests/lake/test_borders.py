@@ -32,14 +32,15 @@ CALLS = {
 """What reads or writes, by the last part of its name."""
 
 BLOCKS = (
-    "at_work(", "committing(", "_committing(", "reading_layer(", ".reading(", "reading_file(", "storing(",
+    "at_work(", "committing(", "_committing(", "reading_layer(", ".reading(", "reading_chunk(", "reading_file(", "storing(",
 )  # fmt: skip
 
 INSIDE = {
     # Their callers stand in a block, in the same module.
     "_InDeltaRs.commit", "_opened", "_require_files", "write_file",  # appending.py
     "files_within",  # added_files.py: lake/rows/logged_changes.py asks in reading_layer
-    "begin_chunk",  # chunk_prewrite.py: applying the chunk meets the same, and says it
+    "_encoded_alone",  # nested_columns.py: in memory
+    "_copy_bytes",  # placed_files.py: its callers stand in storing
     "_columns",  # checkpoints.py: reading_file
     "_batches_of_mirror",  # in_process.py: ArrowComparison.reading
     "_plain_files",  # spark_reading.py: layer_sql

@@ -27,7 +27,14 @@ from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.snapshot import ChunkRows
-from cdc_core.stage.widths import Width, WidthCounter, room_of, width_of
+from cdc_core.stage.widths import (
+    Width,
+    WidthCounter,
+    room_of,
+    width_of,
+    widths_as_json,
+    widths_of,
+)
 from tests.landing.facts import LANDED
 
 T = TableId("SHOP", "T")
@@ -59,9 +66,10 @@ def landed(tmp_path: Path, number: int, *rows: tuple[Any, ...]) -> tuple[ChunkMa
     columns = [[row[at] for row in rows] for at in range(len(kinds))]
     arrays = [pa.array(values, one.type) for values, one in zip(columns, kinds, strict=True)]
     pq.write_table(pa.Table.from_arrays(arrays, schema=kinds), path)
+    widths = widths_as_json({one.name: width for one, width in widths_of(SCHEMA.columns, arrays)})
     manifest = ChunkManifest(
         source="shop", schema=SCHEMA, snapshot_id="s", number=number, scn=Scn(100), files=(), rows=len(rows),
-        condition=None, seconds=0.0, landed=LANDED,
+        condition=None, seconds=0.0, landed=LANDED, widths=widths,
     )  # fmt: skip
     return manifest, [path]
 

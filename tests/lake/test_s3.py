@@ -7,8 +7,6 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from datetime import datetime
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +15,6 @@ from typing import Any
 import boto3
 import pyarrow as pa
 import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pydantic import ValidationError
@@ -259,27 +256,23 @@ def merge_without_spark(path: str, folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("endpoint")
-@pytest.mark.parametrize("is_given_up", [False, True], ids=["whole", "given-up"])
-def test_a_chunk_is_written_on_s3_while_it_is_read(tmp_path: Path, is_given_up: bool) -> None:
+def test_a_landed_chunk_is_copied_to_s3(tmp_path: Path) -> None:
     path = f"s3a://{BUCKET}/lake"
     lake, source = DeltaLake.open(LakeConfig(path=path), "shop", spark=no_spark), Source(tmp_path, orders_schema())  # fmt: skip
     tx = source.begin()
     tx.insert(order(1))
     tx.commit()
-    moment, read = datetime(2026, 1, 2), source.chunk()
-    manifest = replace(read.manifest, landed=moment.isoformat())
-    ahead = lake.table(manifest.schema.table).begin_chunk(manifest)
-    assert ahead is not None
-    ahead.write(pq.read_table(read.paths[0]).to_batches()[0])
-    if not is_given_up:
-        ahead.end()
-        lake.table(manifest.schema.table).apply_chunk(manifest, read.paths, ahead=ahead)
-    ahead.discard()
-    listed = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"]).list_objects_v2(Bucket=BUCKET)  # fmt: skip
-    files = [one["Key"] for one in listed.get("Contents", []) if one["Key"].endswith(".parquet")]
-    assert len(files) == (0 if is_given_up else 2)
-    if not is_given_up:
-        assert pa.table(DeltaTable(f"{path}/shop/mirror/shop.orders").to_pyarrow_table())["ID"].to_pylist() == [1]  # fmt: skip
+    chunk = source.chunk()
+    chunk.apply(lake)
+    s3 = boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+    listed = s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])
+    files = [one["Key"] for one in listed if one["Key"].endswith(".parquet")]
+    assert [name.split("/")[2] for name in files] == ["changelog", "mirror"]
+    content = s3.get_object(Bucket=BUCKET, Key=files[1])["Body"].read()
+    assert content == Path(chunk.paths[0]).read_bytes()
+    for layer, column in (("changelog", "after"), ("mirror", None)):
+        rows = pa.table(DeltaTable(f"{path}/shop/{layer}/shop.orders").to_pyarrow_table()).to_pylist()  # fmt: skip
+        assert [(row[column] if column else row)["ID"] for row in rows] == [1]
 
 
 def no_spark(_config: LakeConfig) -> Any:

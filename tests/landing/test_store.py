@@ -248,6 +248,23 @@ def test_a_file_changed_after_it_was_verified_is_refused(store: LandingStore) ->
         store.local_paths(FOLDER, [landed])
 
 
+def test_a_file_that_this_process_wrote_is_not_read_again_to_check_it(
+    store: LandingStore, make: Callable[[], LandingStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its digest was computed on the way; other processes compute it."""
+    landed, read = land(store), list[Path]()
+
+    def noted(path: Path) -> str:
+        read.append(path)
+        return landed.sha256
+
+    monkeypatch.setattr(store_parquet, "_digest", noted)
+    store.local_paths(FOLDER, [landed])
+    assert read == []
+    make().local_paths(FOLDER, [landed])
+    assert len(read) >= 1
+
+
 def test_only_landed_folders_are_listed(store: LandingStore) -> None:
     land(store)
     store.write_manifest("src/windows/2", b"x")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.config import SnapshotConfig, SourceConfig
@@ -41,6 +40,7 @@ from cdc_core.state.store import Store
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.backends import BACKENDS, Database, open_backend
 from tests.oracle.embedded import Oracle, running_oracle
+from tests.snapshot.landed_rows import user_columns
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -84,7 +84,7 @@ class Reader:
         folder = chunk_folder("src", key)
         assert read_chunk_manifest(self.landing.read(folder, MANIFEST_NAME), where="") == manifest
         paths = self.landing.local_paths(folder, manifest.files)
-        return manifest, pa.concat_tables([pq.read_table(path) for path in paths])
+        return manifest, pa.concat_tables([user_columns(path) for path in paths])
 
     def read_all(self, ranges: list[ChunkRange], condition: str | None = None) -> list[pa.Table]:
         return [self.read(one, at, condition)[1] for at, one in enumerate(ranges)]

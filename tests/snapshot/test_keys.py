@@ -8,7 +8,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.landing.layout import chunk_folder
@@ -21,6 +20,7 @@ from cdc_core.snapshot.keys import key_texts, key_values
 from cdc_core.snapshot.plan import ChunkKeys, ChunkRange, chunk_part
 from cdc_core.snapshot.read import FetchOptions, read_chunk, unread_chunk
 from tests.oracle.embedded import Oracle, running_oracle
+from tests.snapshot.landed_rows import user_columns
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def read(oracle: Oracle, path: Path, table: str, part: Any) -> tuple[Any, list[d
         manifest = read_chunk(session, unread, wanted, landing, FetchOptions(rows=100), masks={})
     folder = chunk_folder("src", manifest.chunk_key)
     paths = landing.local_paths(folder, manifest.files)
-    return schema, [row for path in paths for row in pq.read_table(path).to_pylist()]
+    return schema, [row for path in paths for row in user_columns(path).to_pylist()]
 
 
 def test_every_type_of_key_finds_its_row_again(oracle: Oracle, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.capture.logs.coverage import cover, read_logs, read_threads
@@ -30,6 +29,7 @@ from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.snapshot.read import FetchOptions, read_chunk, unread_chunk
 from tests.oracle.backends import BACKENDS, Database, open_backend
 from tests.oracle.embedded import wait_until
+from tests.snapshot.landed_rows import user_columns
 
 Row = dict[str, Any]
 
@@ -62,7 +62,7 @@ class Paths:
         )
         folder = chunk_folder("src", manifest.chunk_key)
         paths = landing.local_paths(folder, manifest.files)
-        return _by_id([row for path in paths for row in pq.read_table(path).to_pylist()])
+        return _by_id([row for path in paths for row in user_columns(path).to_pylist()])
 
     def log(self) -> list[Row]:
         """The rows as the redo of their INSERTs means them, by ID."""

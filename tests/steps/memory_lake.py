@@ -32,7 +32,6 @@ from cdc_core.errors import (
     SchemaMismatchError,
 )
 from cdc_core.lake.applied_in_delta import AppliedInDelta
-from cdc_core.lake.apply.chunk_prewrite import ChunkPrewrite
 from cdc_core.lake.apply.emptied_partitions import refuse_stale
 from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.catalog import Registration
@@ -621,10 +620,6 @@ class MemoryLake:
         wrong = self.repair(found, schema, every, own, covered_scn=covered_scn, has_gaps=is_inexact)
         return TableApplied(table=table, changes=wrong, skipped=not wrong)
 
-    def begin_chunk(self, manifest: ChunkManifest) -> None:
-        """Nothing is written before it is applied."""
-        del manifest
-
     def apply_chunk(
         self,
         manifest: ChunkManifest,
@@ -633,10 +628,9 @@ class MemoryLake:
         generation: int = 0,
         position: int | None = None,
         asked: Sequence[Sequence[Any]] | None = None,
-        ahead: ChunkPrewrite | None = None,
         fence: Fence = no_fence,
     ) -> TableApplied:
-        del position, asked, ahead  # a mirror in memory keeps what a chunk was asked for and lacks
+        del position, asked  # a mirror in memory keeps what a chunk was asked for and lacks
         table = manifest.schema.table
         found = self._begun(table, generation)
         app = f"{generation}/chunk/{manifest.snapshot_id}/{manifest.number}"

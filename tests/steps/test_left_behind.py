@@ -12,7 +12,6 @@ from typer.testing import CliRunner, Result
 from cdc_core.errors import WindowFirstError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.reports import StepReport
-from cdc_core.steps.snapshots.files import ChunkFiles
 from cdc_core.steps.windows import apply, table_ranges
 from oracle_embedded.database import ADMIN
 from pipelines.cli import app
@@ -42,10 +41,10 @@ def test_chunks_that_wait_are_named_and_the_exit_code_is_not_0(
 ) -> None:
     whole = source.pipeline.snapshot_chunk
 
-    def waits(key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
+    def waits(key: ChunkKey) -> StepReport:
         if key.table == table_id("ONE"):
             raise WindowFirstError("its columns can be told by the redo alone")
-        return whole(key, files)
+        return whole(key)
 
     monkeypatch.setattr(source.pipeline, "snapshot_chunk", waits)
     said = redolake(command)

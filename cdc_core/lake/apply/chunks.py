@@ -30,11 +30,10 @@ different: the key decides alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import chain
 from typing import Any
 from urllib.parse import unquote
@@ -46,7 +45,7 @@ from cdc_core.delta.appending import CommitInfo, NewFile, remove_file, write_fil
 from cdc_core.delta.history import filesystem_of, newest_commits, read_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import ANY_TABLE, DuplicateKeyError, LakeError
-from cdc_core.lake.apply.chunk_prewrite import ChunkPrewrite, PrewrittenFiles
+from cdc_core.lake.apply.chunk_files import LandedChunk, changelog_files, mirror_files
 from cdc_core.lake.apply.emptied_partitions import refuse_older
 from cdc_core.lake.apply.truncation import truncated_scn
 from cdc_core.lake.definitions.column_widths import with_widths
@@ -78,11 +77,10 @@ from cdc_core.stage.layout import (
     COMMIT_SCN,
     ORDINAL,
     change_schema,
-    chunk_ordinal,
     mirror_schema,
 )
 from cdc_core.stage.snapshot import ChunkRows, are_double, deletions
-from cdc_core.stage.widths import Width, WidthCounter
+from cdc_core.stage.widths import widths_from_json
 
 KEYS_IN_HAND_MAX = 1_000_000
 """Keys of up to so many rows are held in memory."""
@@ -98,10 +96,8 @@ def apply_chunk(
     *,
     position: int | None,
     asked: Sequence[Sequence[Any]] | None,
-    ahead: ChunkPrewrite | None = None,
 ) -> TableApplied:
-    """Append the chunk to the change log and bring its rows into the mirror, each once. ``ahead``
-    are the files that were written while it was read."""
+    """Append the chunk to the change log and bring its rows into the mirror, each once."""
     started = time.monotonic()
     app = work.chunk_app(manifest.snapshot_id, manifest.number)
     mirror = read_log(work.mirror)
@@ -127,24 +123,18 @@ def apply_chunk(
     # SCN may still change.
     removes = bool(asked) and manifest.scn <= reached
     moment = moment_of(manifest.landed) if "landed" in work.optional else None
-    chunk = _Applying(work, manifest, schema, metadata, (app, 1), moment)
-    written = None
-    if ahead is not None and not (removes or _has_mapping(work)):
-        written = ahead.written(manifest, schema, mirrored)
-    with _mirror_file(work, manifest, paths, mirrored, ahead, written) as mirror_file:
-        if mirror_file is None and schema.is_by_all_columns:
+    chunk = LandedChunk(manifest, paths, moment)
+    logged = _LoggedChunk(work, chunk, landed, schema, metadata, (app, 1))
+    with _mirror_files(work, chunk, mirrored) as files:
+        if files is None and schema.is_by_all_columns:
             raise _counted_twice(work)
         if changelog is None or app not in changelog.transactions:
-            if ahead is not None and written is not None:
-                ahead.take_changelog()
-                chunk.log_written(written)
-            else:
-                chunk.log(landed, (asked or ()) if removes else ())
-    if mirror_file is not None:
+            logged.append((asked or ()) if removes else ())
+    if files is not None:
         info = work.info("appending a chunk to the mirror", metadata, (app, 1))
         info = info.saying(alone_at=mirror.version)
-        file = mirror_file.result()
-        work.commit_file(work.mirror, mirror_schema(mirrored), file, info, rows=manifest.rows)
+        columns = mirror_schema(mirrored)
+        work.commit_written(work.mirror, columns, files.result(), info, rows=manifest.rows)
         return TableApplied(
             table=work.table,
             changes=manifest.rows,
@@ -153,51 +143,50 @@ def apply_chunk(
             write=MirrorWrite("append", "the mirror holds this snapshot alone"),
         )
     info = work.info("replacing a chunk's keys in the mirror", metadata, (app, 1))
-    rows = _ReplacingRows(work, manifest, mirrored)
+    rows = _ReplacingRows(work, chunk, mirrored)
     taken = write(work, MirrorChange(rows=rows, rule=ReplaceRule(mirrored), commit=info))
     return _report(work, taken.counts, manifest.rows, started, taken.how)
 
 
 @dataclass(frozen=True, slots=True)
-class _Applying:
-    """A chunk on its way into the change log, whose columns ``schema`` are; ``moment`` is when it
-    landed, where the change log says so."""
+class _LoggedChunk:
+    """A chunk on its way into the change log, whose columns ``schema`` are; ``rows`` has all of
+    them."""
 
     work: TableWork
-    manifest: ChunkManifest
+    chunk: LandedChunk
+    rows: ChunkRows
     schema: TableSchema
     metadata: str
     txn: tuple[str, int]
-    moment: datetime | None
 
-    def log_written(self, written: PrewrittenFiles) -> None:
-        """Commit the file that was written while the chunk was read."""
-        path, rows = self.work.changelog, self.manifest.rows
-        info = self._info(written.widths)
-        columns = change_schema(self.schema)
-        self.work.commit_file(path, columns, written.changelog, info, rows=rows)
-
-    def log(self, landed: ChunkRows, asked: Sequence[Sequence[Any]]) -> None:
-        """Write the landed rows, and commit them; of keys that were ``asked`` for and that the
-        chunk lacks, deletions too."""
-        work, manifest, schema = self.work, self.manifest, self.schema
-        name, counter, rows = _name(manifest), WidthCounter(schema), manifest.rows
-        ordinal = chunk_ordinal(manifest.scn, manifest.scn_high)
-        changes = landed.as_changes(name, manifest.scn, self.moment, ordinal=ordinal)
-        if asked:
-            gone = _asked_keys(work, manifest, schema, landed.keys(), asked)
-            deleted = deletions(gone.to_batches(), name, manifest.scn, schema, self.moment)
-            changes, rows = chain(changes, deleted), rows + gone.num_rows
+    def append(self, asked: Sequence[Sequence[Any]]) -> None:
+        """Append the chunk's rows in one commit; of keys that were ``asked`` for and that the chunk
+        lacks, deletions too."""
+        work, manifest, columns = self.work, self.chunk.manifest, change_schema(self.schema)
+        files = None if asked else changelog_files(work, self.chunk, self.schema)
+        if files is not None:
+            work.commit_written(work.changelog, columns, files, self._info(), rows=manifest.rows)
+            return
+        changes, count = self._encoded(asked)
         work.append_rows(
-            work.changelog,
-            change_schema(schema),
-            counter.passing(changes),
-            lambda: self._info(counter.seen),
-            indexed=CHANGELOG_INDEXED,
-            rows=rows,
+            work.changelog, columns, changes, self._info, indexed=CHANGELOG_INDEXED, rows=count
         )
 
-    def _info(self, widths: Mapping[str, Width]) -> CommitInfo:
+    def _encoded(self, asked: Sequence[Sequence[Any]]) -> tuple[Iterator[pa.RecordBatch], int]:
+        """The rows of the change log, and how many there are."""
+        chunk, schema, scn = self.chunk, self.schema, self.chunk.manifest.scn
+        rows = self.rows.as_changes(chunk.name, scn, chunk.moment, ordinal=chunk.ordinal)
+        if not asked:
+            return rows, chunk.manifest.rows
+        gone = _asked_keys(self.work, chunk.manifest, schema, self.rows.keys(), asked)
+        deleted = deletions(gone.to_batches(), chunk.name, scn, schema, chunk.moment)
+        return chain(rows, deleted), chunk.manifest.rows + gone.num_rows
+
+    def _info(self) -> CommitInfo:
+        own, seen = self.chunk.manifest.schema, self.chunk.manifest.widths
+        named = widths_from_json(seen)
+        widths = {one.stored_as: named[one.name] for one in own.columns if one.name in named}
         metadata = with_widths(self.metadata, self.work.changelog, self.schema, widths)
         return self.work.info("appending a chunk to the change log", metadata, self.txn)
 
@@ -215,23 +204,18 @@ def _metadata(work: TableWork, manifest: ChunkManifest, scn_high: int) -> str:
     )
 
 
-def _name(manifest: ChunkManifest) -> str:
-    """What the change log calls a chunk."""
-    return f"{manifest.snapshot_id}/{manifest.number}"
-
-
 @dataclass(frozen=True, slots=True)
 class _ReplacingRows:
     """The rows of a chunk that is in the change log, and the keys whose rows they replace."""
 
     work: TableWork
-    manifest: ChunkManifest
+    chunk: LandedChunk
     schema: TableSchema
 
     @property
     def count(self) -> int:
         """The chunk's rows."""
-        return self.manifest.rows
+        return self.chunk.manifest.rows
 
     @property
     def why_spark(self) -> str:
@@ -249,60 +233,50 @@ class _ReplacingRows:
     @contextmanager
     def staged(self, work: TableWork) -> Iterator[StagedRows]:
         """All of them for a MERGE."""
-        session, manifest, schema = work.session_for(), self.manifest, self.schema
-        name, scn = _name(manifest), manifest.scn
+        session, chunk, schema = work.session_for(), self.chunk, self.schema
+        scn = chunk.manifest.scn
         emptied = truncated_scn(work, read_log(work.changelog))
-        ordinal = chunk_ordinal(scn, manifest.scn_high)
-        place = f"{scn}L AS {COMMIT_SCN}, {ordinal}L AS {ORDINAL}"
+        place = f"{scn}L AS {COMMIT_SCN}, {chunk.ordinal}L AS {ORDINAL}"
         changes = rows_sql(work, session, schema)
-        sql = _replacing_sql(changes, name, scn, schema, place, is_emptied=emptied > scn)
+        sql = _replacing_sql(changes, chunk.name, scn, schema, place, is_emptied=emptied > scn)
         with translated("reducing a chunk", **work.facts()):
             # MERGE looks at its source several times, and the rows are counted before; it shall be
             # computed once.
             frame = session.sql(sql).localCheckpoint()
-            sent = SentChunk.of_frame(frame, schema, manifest.rows, work.facts())
+            sent = SentChunk.of_frame(frame, schema, chunk.manifest.rows, work.facts())
         yield StagedRows(frame, sent)
 
 
-def _has_mapping(work: TableWork) -> bool:
-    """Has one of the tables other names in its files than in its schema?"""
-    logs = (read_log(work.changelog), work.require_mirror())
-    return any(log is not None and log.file_names.are_mapped for log in logs)
-
-
 @contextmanager
-def _mirror_file(
-    work: TableWork,
-    manifest: ChunkManifest,
-    paths: Sequence[str],
-    schema: TableSchema,
-    ahead: ChunkPrewrite | None,
-    written: PrewrittenFiles | None,
-) -> Iterator[Future[NewFile | None] | None]:
-    """The file to append to the mirror, which was written while the chunk was read, or is while the
-    block appends to the change log; None if the rows cannot be appended. If the block ends with an
-    error, the file is removed: no commit names it yet."""
+def _mirror_files(
+    work: TableWork, chunk: LandedChunk, schema: TableSchema
+) -> Iterator[Future[Sequence[NewFile]] | None]:
+    """The files to append to the mirror; rows that have to be encoded are while the block appends
+    to the change log. None if the rows cannot be appended. If the block ends with an error, the
+    files are removed: no commit names them yet."""
     is_merged = work.merges_by_spark and not schema.is_by_all_columns
-    if is_merged or not can_append(work, manifest):
+    if is_merged or not can_append(work, chunk.manifest):
         yield None
         return
-    columns = mirror_schema(schema)
-    ordinal = chunk_ordinal(manifest.scn, manifest.scn_high)
-    rows = ChunkRows(paths, manifest.schema, schema).as_mirror(manifest.scn, ordinal=ordinal)
+
+    def encoded() -> Sequence[NewFile]:
+        columns = mirror_schema(schema)
+        found = ChunkRows(chunk.paths, chunk.manifest.schema, schema).as_mirror(
+            chunk.manifest.scn, ordinal=chunk.ordinal
+        )
+        file = write_file(work.mirror, columns, found, columns.names[:MIRROR_INDEXED])
+        return () if file is None else (file,)
+
+    placed = mirror_files(work, chunk, schema)
     with ThreadPoolExecutor(1, thread_name_prefix="mirror") as pool:
-        file: Future[NewFile | None]
-        if ahead is not None and written is not None:
-            ahead.take_mirror()
-            file = Future()
-            file.set_result(written.mirror)
-        else:
-            indexed = columns.names[:MIRROR_INDEXED]
-            file = pool.submit(write_file, work.mirror, columns, rows, indexed)
+        files: Future[Sequence[NewFile]]
+        files = pool.submit(encoded if placed is None else lambda: placed)
         try:
-            yield file
+            yield files
         except BaseException:
-            if file.exception() is None and (left := file.result()) is not None:
-                remove_file(work.mirror, left)
+            if files.exception() is None:
+                for left in files.result():
+                    remove_file(work.mirror, left)
             raise
 
 

@@ -22,7 +22,6 @@ from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.foreign_commits import refuse_foreign
 from cdc_core.steps.overtaken import overtaken_at_chunk
 from cdc_core.steps.positions import publish_positions
-from cdc_core.steps.snapshots.files import ChunkFiles, taken
 from cdc_core.steps.snapshots.shared import (
     chunk_manifest,
     chunk_record,
@@ -33,9 +32,9 @@ from cdc_core.steps.snapshots.shared import (
 from cdc_core.steps.table_errors import retried_out_of_memory, stop_alone
 
 
-def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
+def apply_chunk(ctx: Context, key: ChunkKey) -> StepReport:
     """Put a landed chunk into change log and mirror; harmless when repeated, whatever was applied
-    since. ``files`` may have been written while it was read.
+    since.
 
     Raises:
         OvertakenError: Another process applied it meanwhile.
@@ -48,7 +47,6 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
         overtaken_at_chunk(ctx, key),
         ctx.writing(key.table) as lease,
         stop_alone(ctx, key.table),
-        taken(files, key) as ahead,
     ):
         record = chunk_record(ctx, key)
         if record.state == "planned":
@@ -69,9 +67,7 @@ def apply_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) ->
         asked = _asked(record, manifest.schema)
         refuse_mixed(ctx, table)
         applied = retried_out_of_memory(
-            lambda: lake.apply_chunk(
-                manifest, paths, position=table.mirror_scn, asked=asked, ahead=ahead
-            )
+            lambda: lake.apply_chunk(manifest, paths, position=table.mirror_scn, asked=asked)
         )
         gone = retried_out_of_memory(lambda: _settle(ctx, record, table, lease.check))
         applied = replace(

@@ -26,7 +26,6 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.overtaken import overtaken_at_chunk
 from cdc_core.steps.snapshots.control import refuse_held
-from cdc_core.steps.snapshots.files import ChunkFiles, land_chunk
 from cdc_core.steps.snapshots.other_scn import (
     altered,
     broken,
@@ -34,7 +33,7 @@ from cdc_core.steps.snapshots.other_scn import (
     refuse_changed_key,
     rows_may_leave,
 )
-from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record
+from cdc_core.steps.snapshots.shared import chunk_manifest, chunk_record, land_chunk
 from cdc_core.steps.snapshots.watermarks import goes_between, read_between
 from cdc_core.steps.table_errors import stop_alone
 
@@ -48,9 +47,8 @@ _ALTERED_SINCE = frozenset({"ORA-01466", "ORA-00904"})
 that."""
 
 
-def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None) -> StepReport:
-    """Read one chunk from Oracle into landing, unless it has landed, or is applied. With ``files``,
-    the files of change log and mirror are written meanwhile.
+def snapshot_chunk(ctx: Context, key: ChunkKey) -> StepReport:
+    """Read one chunk from Oracle into landing, unless it has landed, or is applied.
 
     Raises:
         LandingDamagedError: It has landed and is damaged.
@@ -72,7 +70,7 @@ def snapshot_chunk(ctx: Context, key: ChunkKey, files: ChunkFiles | None = None)
         if record.state == "applied" and not repeated:
             return _retired(ctx, record)
         if not repeated:
-            ctx.database.read(lambda session: _read(session, ctx, record, files))
+            ctx.database.read(lambda session: _read(session, ctx, record))
         manifest, sha256 = chunk_manifest(ctx, key)
         ctx.landing.local_paths(folder, manifest.files)
         if record.state == "planned":
@@ -110,25 +108,23 @@ def _read(
     session: OracleSession,
     ctx: Context,
     record: ChunkRecord,
-    files: ChunkFiles | None,
 ) -> ChunkManifest:
     """Read the chunk as ``snapshot.read`` says. Errors are those of both ways."""
     if ctx.config.snapshot_of(record.table).read == "watermarks":
-        return read_between(session, ctx, record, files)
+        return read_between(session, ctx, record)
     try:
-        return _read_at_some_scn(session, ctx, record, files)
+        return _read_at_some_scn(session, ctx, record)
     except CdcError as error:
         if not goes_between(ctx, record.table, error):
             raise
         _LOG.warning("a chunk is read between watermarks: %s", error)
-    return read_between(session, ctx, record, files)
+    return read_between(session, ctx, record)
 
 
 def _read_at_some_scn(
     session: OracleSession,
     ctx: Context,
     record: ChunkRecord,
-    files: ChunkFiles | None,
 ) -> ChunkManifest:
     """Read the chunk as of its planned SCN, or a newer one if undo is gone, or a DDL came that
     Oracle does not look back over: by the apply rule, either is right. Where equal rows are
@@ -158,7 +154,7 @@ def _read_at_some_scn(
         planned = schema
 
         def read(schema: TableSchema = schema, scn: Scn = scn) -> ChunkManifest:
-            return land_chunk(session, ctx, record, schema, scn, files)
+            return land_chunk(session, ctx, record, schema, scn)
 
         try:
             return read_after_ddl(session, [record.table], read)

@@ -1,8 +1,9 @@
-"""What does the store or landing know of a chunk?"""
+"""What do reading, applying and planning of chunks share?"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from cdc_core.errors import NotYetError, WindowFirstError
 from cdc_core.landing.layout import chunk_folder
@@ -17,13 +18,38 @@ from cdc_core.schema.evolution import names_taken, refuse_mixed_values
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.cutting import plan_chunks
 from cdc_core.snapshot.plan import ChunkPart, ChunkRange, chunk_part
-from cdc_core.snapshot.read import FetchOptions
+from cdc_core.snapshot.read import FetchOptions, read_chunk, unread_chunk
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.row_filter import held_filter
 
 
 def fetch_options(ctx: Context, table: TableId) -> FetchOptions:
     return FetchOptions(rows=ctx.config.oracle.fetch_rows, replacing=ctx.config.replacing(table))
+
+
+def land_chunk(
+    session: OracleSession,
+    ctx: Context,
+    record: ChunkRecord,
+    schema: TableSchema,
+    scn: Scn,
+    *,
+    scn_high: Scn | None = None,
+    settle: Callable[[], None] | None = None,
+) -> ChunkManifest:
+    """Read a chunk into landing. ``scn``, ``scn_high``, ``settle`` and errors are those of
+    :func:`~cdc_core.snapshot.read.read_chunk`."""
+    part = chunk_part(record.range)
+    manifest = unread_chunk(ctx.source, schema, record.chunk_key, part, scn, record.condition)
+    return read_chunk(
+        session,
+        replace(manifest, scn_high=scn_high),
+        part,
+        ctx.landing,
+        fetch_options(ctx, record.table),
+        masks=ctx.masks(record.table),
+        settle=settle,
+    )
 
 
 def chunk_record(ctx: Context, key: ChunkKey) -> ChunkRecord:

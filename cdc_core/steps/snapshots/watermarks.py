@@ -31,7 +31,6 @@ from cdc_core.schema.evolution import identified
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.plan import ChunkPart, ChunkRange, chunk_part
 from cdc_core.steps.context import Context
-from cdc_core.steps.snapshots.files import ChunkFiles, land_chunk
 from cdc_core.steps.snapshots.other_scn import (
     may_move_unseen,
     moved,
@@ -40,7 +39,7 @@ from cdc_core.steps.snapshots.other_scn import (
     rows_may_leave,
 )
 from cdc_core.steps.snapshots.rows import streams
-from cdc_core.steps.snapshots.shared import ranges_of
+from cdc_core.steps.snapshots.shared import land_chunk, ranges_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -124,7 +123,6 @@ def read_between(
     session: OracleSession,
     ctx: Context,
     record: ChunkRecord,
-    files: ChunkFiles | None,
 ) -> ChunkManifest:
     """Read a chunk between two watermarks, and again where a DDL came between them.
 
@@ -137,7 +135,7 @@ def read_between(
     """
     for attempt in range(ATTEMPTS):
         try:
-            return _read_once(session, ctx, record, files)
+            return _read_once(session, ctx, record)
         except CdcError as error:
             if attempt + 1 == ATTEMPTS or not _may_pass(error):
                 raise
@@ -157,7 +155,6 @@ def _read_once(
     session: OracleSession,
     ctx: Context,
     record: ChunkRecord,
-    files: ChunkFiles | None,
 ) -> ChunkManifest:
     part = chunk_part(record.range)
     with ctx.database.session() as beside:
@@ -175,7 +172,6 @@ def _read_once(
             record,
             replace(schema, scn_from=low),
             low,
-            files,
             scn_high=high,
             settle=lambda: _settle(ctx, record.table, known),
         )
