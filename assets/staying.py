@@ -5,7 +5,8 @@ sensor requested stays for some minutes: it looks for new redo as often as the s
 each window as a partition, captures and applies it by the same steps, and reports it at once, so
 that partitions and lineage are as if each window had a run. What stops a window ends the stay and
 not the run; the next run is requested for that window, and fails, is tried again or waits as any
-other.
+other. Neither Kafka nor Dagster's own storage ends a stay at their first error: what they did not
+take is sent, and reported, at a later look.
 """
 
 # No postponed annotations in this module: Dagster wants the classes themselves, not their names.
@@ -14,6 +15,7 @@ import time
 from collections.abc import Sequence
 
 import dagster as dg
+from sqlalchemy.exc import SQLAlchemyError
 
 from assets.history import add_keys
 from assets.publishing import report_published
@@ -27,6 +29,10 @@ from cdc_core.steps import Pipeline
 
 LOOK_SECONDS_MAX = 10.0
 """How long a run that stays rests before it looks again whether another one needs its place."""
+
+STORAGE_FAILURES_MAX = 5
+"""So many times in a row Dagster's storage may fail before the stay ends. The next tick of the
+windows sensor reports what is missing."""
 
 
 def stay(
@@ -50,28 +56,52 @@ def stay(
     keys = window_keys(config, names) | set(snapshot_keys(config, names))
     keeps_out = keys if has_one_writer else ()
     visit = _Visit(context, pipeline, config, names, others)
+    failures = 0
     while time.monotonic() < end:
-        if why := needs_its_place(context.instance, context.run, pools, keeps_out=keeps_out):
-            context.log.info(f"{why}: this run ends, and the next one continues")
-            return
-        if time.monotonic() < due:
-            rest = min(due - time.monotonic(), LOOK_SECONDS_MAX, end - time.monotonic())
-            time.sleep(max(0.0, rest))
-            continue
-        due = time.monotonic() + interval
         try:
+            if why := needs_its_place(context.instance, context.run, pools, keeps_out=keeps_out):
+                context.log.info(f"{why}: this run ends, and the next one continues")
+                return
+            if time.monotonic() < due:
+                rest = min(due - time.monotonic(), LOOK_SECONDS_MAX, end - time.monotonic())
+                time.sleep(max(0.0, rest))
+                continue
+            due = time.monotonic() + interval
             visit.look()
+            failures = 0
         except (NotYetError, LeaseHeldError, LogsNotReadyError) as error:
             context.log.info(f"{error}: the next look is in {interval} s")
         except CdcError as error:
             context.log.warning(f"this run ends, and the next one tries again: {error}")
             return
-        finally:
-            pipeline.release_sessions()
+        except Exception as error:
+            if not _is_of_storage(error):
+                raise
+            failures += 1
+            visit.is_behind = True
+            context.log.warning(f"Dagster's storage failed: {type(error).__name__}")
+            if failures == STORAGE_FAILURES_MAX:
+                context.log.warning(
+                    "this run ends; the sensor's next tick reports its last windows"
+                )
+                return
+            time.sleep(min(interval, LOOK_SECONDS_MAX))
+
+
+def _is_of_storage(error: BaseException | None) -> bool:
+    """Does Dagster's storage not answer? It raises SQLAlchemy's errors, or its own because of one.
+    Those of the metadata store are a CdcError before they get here."""
+    while error is not None and not isinstance(error, SQLAlchemyError):
+        error = error.__cause__
+    return error is not None
 
 
 class _Visit:
-    """What a run that stays does at each look."""
+    """What a run that stays does at each look.
+
+    Attributes:
+        is_behind: Dagster may lack events of windows that were taken.
+    """
 
     def __init__(
         self,
@@ -94,14 +124,29 @@ class _Visit:
             window_keys(config, names),
             changed_only=not names.options.takes_all(len(tables)),
         )
-        self._publishes = config.publish.bootstrap_servers is not None
+        self.is_behind = False
+        self._owes_events = False
+        self._pause = names.options.windows.interval_seconds
+        self._publishes_at = 0.0
 
     def look(self) -> None:
-        """Cut windows up to the present, and take and report those that wait.
+        """Cut windows up to the present, take and report those that wait, and send their events.
 
         Raises:
             CdcError: What stops a window, or the look at Oracle.
+            SQLAlchemyError: Dagster's storage fails.
         """
+        try:
+            if self.is_behind:
+                self._tick.show()
+                self.is_behind = False
+            self._take()
+            if self._owes_events and time.monotonic() >= self._publishes_at:
+                self._publish()
+        finally:
+            self._pipeline.release_sessions()
+
+    def _take(self) -> None:
         limit = self._config.capture.windows_per_run_max
         if not self._tick.look(self._others, limit=limit):
             return
@@ -109,18 +154,22 @@ class _Visit:
         if not waiting:
             return
         partitions = [(one.window, one.key) for one in waiting]
+        self._owes_events = self._config.publish.bootstrap_servers is not None
         add_keys(self._context.instance, self._names.windows, [key for _, key in partitions])
         captured = capture_each(
             self._context, self._pipeline, self._others, self._names, partitions
         )
         self._work.take_each(captured, last=partitions[-1])
-        if self._publishes:
-            self._publish()
 
     def _publish(self) -> None:
-        """Send events as the run behind this one would; what fails is left to it."""
+        """Send events as the run behind this one would. What fails is sent at a later look, the
+        pause before it twice as long after each failure: Kafka's client waits for a minute."""
         try:
             report_published(self._context, self._pipeline, self._names)
         except CdcError as error:
-            self._publishes = False
-            self._context.log.warning(f"events are published when this run has ended: {error}")
+            self._publishes_at = time.monotonic() + self._pause
+            self._pause *= 2
+            self._context.log.warning(f"events are sent later, in the same order: {error}")
+        else:
+            self._owes_events = False
+            self._pause = self._names.options.windows.interval_seconds

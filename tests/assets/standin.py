@@ -446,7 +446,7 @@ class StandIn(Pipeline):
 
     def publish(self) -> Iterator[TopicPublished]:
         for table in self.tables:
-            self.calls.append(("publish", str(table)))
+            self._begin("publish", str(table))
             yield TopicPublished(topic=str(table), table=table, events=3, version=7)
 
     def reconcile(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -20,6 +23,7 @@ from dagster._core.scheduler.instigation import (
     SensorInstigatorData,
 )
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from sqlalchemy.exc import OperationalError
 
 from assets.components import OracleCdc
 from assets.runs import (
@@ -31,8 +35,15 @@ from assets.runs import (
     needs_its_place,
 )
 from assets.settings import DagsterConfig, WindowsSensorConfig
+from assets.staying import STORAGE_FAILURES_MAX
 from assets.translator import Translator
-from cdc_core.errors import CdcError, LogsNotReadyError, RedoUnavailableError
+from cdc_core.config import SourceConfig
+from cdc_core.errors import (
+    CdcError,
+    LogsNotReadyError,
+    RedoUnavailableError,
+    StoreUnavailableError,
+)
 from pipelines.ui import prepare_home
 from tests.assets.site import MemorySite
 from tests.assets.standin import EMPLOYEES, StandIn, partition
@@ -55,6 +66,18 @@ def staying(pipeline: StandIn) -> dg.RepositoryDefinition:
     pipeline.snapshotted().scn = 5000
     component = OracleCdc(pipeline.config, pipeline.opened, translator=NAMES)
     return component.build_defs().get_repository_def()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time passes by rests alone."""
+    passed = [0.0]
+
+    def sleep(seconds: float) -> None:
+        passed[0] += seconds
+
+    made = SimpleNamespace(monotonic=lambda: passed[0], sleep=sleep)
+    monkeypatch.setattr("assets.staying.time", made)
 
 
 @pytest.fixture
@@ -129,6 +152,86 @@ def test_a_window_that_fails_is_left_to_the_next_run(
     assert (pipeline.calls.count(("capture", "3500-4000")) > 1) == looks_again
     request = Sensors(staying, instance).request("windows")
     assert request.tags["dagster/asset_partition_range_start"] == partition(3500, 4000)
+
+
+class Once(dict[str, CdcError]):
+    """Each error meets one call."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self.pop(name, default)
+
+
+def test_events_that_kafka_does_not_take_are_sent_at_the_next_look(
+    pipeline: StandIn, instance: dg.DagsterInstance, clock: None
+) -> None:
+    """Though no window comes with it, and by the same run."""
+    given = {**dict(pipeline.config), "publish": {"bootstrap_servers": "kafka:9092"}}
+    pipeline.configure(SourceConfig.model_validate(given))
+    pipeline.snapshotted().scn = 5000
+    down = StoreUnavailableError("Kafka does not take the events", hint="Look at the brokers.")
+    pipeline.fail_at = Once({f"publish {EMPLOYEES}": down})
+    component = OracleCdc(pipeline.config, pipeline.opened, translator=NAMES)
+    assert run(component.build_defs().get_repository_def(), instance).success
+    sent = [table for step, table in pipeline.calls if step == "publish"]
+    assert sent == [str(EMPLOYEES), *map(str, pipeline.tables)]
+    last = max(place for place, (step, _) in enumerate(pipeline.calls) if step == "apply")
+    assert all(step != "publish" for step, _ in pipeline.calls[:last]), "once for all windows"
+    seen = instance.fetch_observations(NAMES.key("changelog", EMPLOYEES), limit=5).records
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("failures", "taken"),
+    [
+        pytest.param(1, 8, id="for-a-moment"),
+        pytest.param(99, 5, id="for-good"),
+    ],
+)
+def test_a_stay_outlives_a_storage_of_dagster_that_fails(
+    pipeline: StandIn,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    clock: None,
+    failures: int,
+    taken: int,
+) -> None:
+    """The window is done and its event is not there: the next look reports it. Where that fails again and again, the run ends, and the
+    sensor does."""
+    pipeline.snapshotted().scn = 5000
+    patient = Translator(
+        "hr", DagsterConfig(windows=WindowsSensorConfig(interval_seconds=1, run_minutes=0.2))
+    )
+    names = NAMES if failures == 1 else patient
+    component = OracleCdc(pipeline.config, pipeline.opened, translator=names)
+    repository = component.build_defs().get_repository_def()
+    mirror, storage = NAMES.key("mirror", EMPLOYEES), instance.event_log_storage
+    failed, store_event = list[dg.EventLogEntry](), storage.store_event
+
+    def locked(event: dg.EventLogEntry) -> None:
+        made = event.dagster_event
+        if (
+            made is not None
+            and made.is_step_materialization
+            and (made.asset_key, made.partition) == (mirror, FIFTH)
+            and len(failed) < failures
+        ):
+            failed.append(event)
+            raise OperationalError("INSERT", None, sqlite3.OperationalError("locked"))
+        store_event(event)
+
+    monkeypatch.setattr(storage, "store_event", locked)
+    assert run(repository, instance).success
+    assert len(failed) == min(failures, STORAGE_FAILURES_MAX)
+    applied = pipeline.records.windows(states=("applied",))
+    assert len(applied) == taken
+    monkeypatch.undo()
+    sensors = Sensors(repository, instance)
+    if taken < 8:
+        assert FIFTH not in instance.get_materialized_partitions(mirror)
+        assert sensors.request("windows").tags["dagster/asset_partition_range_start"] == partition(
+            3500, 4000
+        )
+    assert len(instance.get_materialized_partitions(mirror)) == taken
 
 
 def test_the_sensor_requests_nothing_while_a_run_stays(
