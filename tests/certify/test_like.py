@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +20,7 @@ from diagnosis.certify.probes import Level
 from oracle_embedded.database import ADMIN
 from oracle_embedded.likeness import Likeness
 from oracle_embedded.redo import LobRows, Wart
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import LIKE, Oracle, running_oracle
 
 SCRATCH = Scratch("WORKBENCH", SecretStr("hammer"))
 OLDER = {
@@ -28,6 +31,19 @@ OLDER = {
 }
 NEWER = {Wart.LOB_OFFSETS_IN_UNITS: True, Wart.SPURIOUS_ROLLBACKS: False}
 CLUSTER = {Wart.LATE_REDO: False, Wart.UNNAMED_COLUMNS: False}
+DATABASES = [
+    pytest.param(OLDER, {"lob_rows": LobRows.PIECES, "character_set": "WE8MSWIN1252"}, id="19c"),
+    pytest.param(
+        NEWER, {"release": "23ai", "extended_strings": True, "time_zone": "+02:00"}, id="23ai"
+    ),
+    pytest.param(CLUSTER, {"threads": 2, "national_character_set": "UTF8"}, id="cluster"),
+]
+SUITES = (
+    "tests/capture/test_embedded.py",
+    "tests/snapshot/test_types.py",
+    "tests/steps/test_late_commits.py",
+)
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -38,9 +54,7 @@ def those_with_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def database(
-    warts: Mapping[Wart, bool] | None = None, threads: int = 1, **more: Any
-) -> Iterator[Oracle]:
+def database(warts: Mapping[Wart, bool] | None = None, **more: Any) -> Iterator[Oracle]:
     with running_oracle(**more) as oracle:
         oracle.run(
             'CREATE USER WORKBENCH IDENTIFIED BY "hammer"',
@@ -49,7 +63,6 @@ def database(
         )
         for wart, shown in (warts or {}).items():
             oracle.database.redo.set_wart(wart, shown=shown)
-        oracle.database.redo.open_threads(threads)
         yield oracle
 
 
@@ -63,18 +76,7 @@ TAUGHT = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("warts", "settings"),
-    [
-        pytest.param(
-            OLDER, {"lob_rows": LobRows.PIECES, "character_set": "WE8MSWIN1252"}, id="19c"
-        ),
-        pytest.param(
-            NEWER, {"release": "23ai", "extended_strings": True, "time_zone": "+02:00"}, id="23ai"
-        ),
-        pytest.param(CLUSTER, {"threads": 2, "national_character_set": "UTF8"}, id="cluster"),
-    ],
-)
+@pytest.mark.parametrize(("warts", "settings"), DATABASES)
 def test_a_database_that_is_made_after_a_report_gets_the_same_report(
     warts: Mapping[Wart, bool], settings: Mapping[str, Any], tmp_path: Path
 ) -> None:
@@ -97,6 +99,26 @@ def test_a_database_that_is_made_after_a_report_gets_the_same_report(
         {probe["id"]: probe["outcome"] for probe in one["probes"]} for one in (first, second)
     ]
     assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("warts", "settings"), DATABASES)
+def test_suites_pass_on_a_database_that_is_made_after_a_report(
+    warts: Mapping[Wart, bool], settings: Mapping[str, Any], tmp_path: Path
+) -> None:
+    """Of windows, of types and of late commits, as `certify.md` says that one runs them."""
+    report = tmp_path / "report.json"
+    with database(warts, **settings) as oracle:
+        report.write_text(json.dumps(report_on(oracle, tmp_path).as_json()))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-m", "not oracle and not slow", *SUITES],
+        cwd=ROOT,
+        env={**os.environ, LIKE: str(report)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
 
 
 def test_what_the_embedded_oracle_cannot_have_is_named_and_the_rest_is_taken() -> None:

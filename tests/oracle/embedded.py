@@ -103,6 +103,11 @@ class Oracle:
         if any(statement.upper().startswith(_DDL) for statement in statements):
             self.clock.ahead += 5
 
+    def open_threads(self, count: int) -> None:
+        """Let so many instances write redo; a session is one of the others from `USE_THREAD` on."""
+        self.database.redo.open_threads(count)
+        self.run("GRANT EXECUTE ON SYS.DBMS_REDOLAKE_FAULTS TO PUBLIC", user=ADMIN)
+
     def add_local_capture(self) -> None:
         """Make the capture user that deploy/oracle has for a pluggable database alone, which may read all tables."""
         made = script("user_pdb.sql", **{"&capture_password": PASSWORDS[LOCAL_CAPTURE]})
@@ -250,6 +255,7 @@ def running_oracle(
     nls_sort: str = "",
     nls_comp: str = "",
     time_zone: str = "",
+    threads: int = 1,
     idle_redo_seconds: float | None = None,
     like: Likeness | None = None,
     unsupported_undo: bool = False,
@@ -259,7 +265,8 @@ def running_oracle(
     are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``, documents in
     that of ``xml_rows``.
     With ``extended_strings`` MAX_STRING_SIZE is EXTENDED; the character sets are AL32UTF8 and AL16UTF16 unless named. Its views name
-    ``release``, and DBTIMEZONE is ``time_zone``. What is not said is as in ``like``, or in the report that ``REDOLAKE_TEST_LIKE`` names. An idle instance writes redo of its own every ``idle_redo_seconds``."""
+    ``release``, and DBTIMEZONE is ``time_zone``. What is not said is as in ``like``, or in the report that ``REDOLAKE_TEST_LIKE`` names. ``threads`` instances write
+    redo, or as many as the report has if those are more; an idle one writes some every ``idle_redo_seconds``."""
     clock = Clock()
     like = like or reported()
     first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
@@ -290,6 +297,8 @@ def running_oracle(
     try:
         with EmbeddedServer(database.engine, faults=database.faults) as server:
             oracle = Oracle(database, server, clock)
+            if threads > 1:
+                oracle.open_threads(threads)
             if logging:
                 oracle.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS", user=ADMIN)
             try:

@@ -27,13 +27,7 @@ ONE, TWO = f"{OWNER}.ONE", f"{OWNER}.TWO"
 @pytest.fixture
 def oracle() -> Iterator[Oracle]:
     """Two tables of one row each, and a second instance."""
-    with running_oracle() as running:
-        running.run(
-            "ALTER DATABASE ENABLE PUBLIC THREAD 2",
-            "BEGIN DBMS_REDOLAKE_FAULTS.OPEN_THREAD(2); END;",
-            "GRANT EXECUTE ON SYS.DBMS_REDOLAKE_FAULTS TO PUBLIC",
-            user=ADMIN,
-        )
+    with running_oracle(threads=2) as running:
         for name in ("ONE", "TWO"):
             running.run(
                 f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",

@@ -23,13 +23,7 @@ ONE = f"{OWNER}.ONE"
 @pytest.fixture
 def oracle() -> Iterator[Oracle]:
     """A table of one row, and a second instance."""
-    with running_oracle() as running:
-        running.run(
-            "ALTER DATABASE ENABLE PUBLIC THREAD 2",
-            "BEGIN DBMS_REDOLAKE_FAULTS.OPEN_THREAD(2); END;",
-            "GRANT EXECUTE ON SYS.DBMS_REDOLAKE_FAULTS TO PUBLIC",
-            user=ADMIN,
-        )
+    with running_oracle(threads=2) as running:
         running.run(
             "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
             "INSERT INTO ONE VALUES (1, 'first')",

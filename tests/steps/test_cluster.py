@@ -22,19 +22,12 @@ READINGS = ["completed_logs", pytest.param("online", marks=pytest.mark.slow)]
 @pytest.fixture
 def oracle() -> Iterator[Oracle]:
     """Threads 1 and 2 are open, thread 3 is private and open."""
-    with running_oracle(warts=DEFAULT_WARTS) as running:
+    with running_oracle(threads=2, warts=DEFAULT_WARTS) as running:
         running.run(
             "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
             *(f"INSERT INTO T VALUES ({key}, 'first')" for key in range(1, 5)),
         )
-        running.run(
-            "GRANT EXECUTE ON SYS.DBMS_REDOLAKE_FAULTS TO PUBLIC",
-            "ALTER DATABASE ENABLE PUBLIC THREAD 2",
-            "ALTER DATABASE ENABLE THREAD 3",
-            fault("OPEN_THREAD(2)"),
-            fault("OPEN_THREAD(3)"),
-            user=ADMIN,
-        )
+        running.run("ALTER DATABASE ENABLE THREAD 3", fault("OPEN_THREAD(3)"), user=ADMIN)
         yield running
 
 

@@ -28,17 +28,12 @@ ONLINE = {"close_at": "online"}
 @pytest.fixture
 def oracle() -> Iterator[Oracle]:
     """Two instances are open, and write no redo but that of their sessions."""
-    with running_oracle(idle_redo_seconds=math.inf) as running:
+    with running_oracle(threads=2, idle_redo_seconds=math.inf) as running:
         running.run(
             "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
             "CREATE TABLE FLUSHED (LAST_SCN NUMBER(19))",
             "INSERT INTO FLUSHED VALUES (0)",
             f"GRANT SELECT, UPDATE ON FLUSHED TO {CAPTURE}",
-        )
-        running.run(
-            "ALTER DATABASE ENABLE PUBLIC THREAD 2",
-            "BEGIN DBMS_REDOLAKE_FAULTS.OPEN_THREAD(2); END;",
-            user=ADMIN,
         )
         yield running
 

@@ -35,13 +35,7 @@ ONLINE = {"capture": {"close_at": "online"}}
 @pytest.fixture
 def cluster() -> Iterator[Oracle]:
     """Two instances, and a table of seven rows."""
-    with running_oracle() as oracle:
-        oracle.run(
-            "ALTER DATABASE ENABLE PUBLIC THREAD 2",
-            "BEGIN DBMS_REDOLAKE_FAULTS.OPEN_THREAD(2); END;",
-            "GRANT EXECUTE ON SYS.DBMS_REDOLAKE_FAULTS TO PUBLIC",
-            user=ADMIN,
-        )
+    with running_oracle(threads=2) as oracle:
         oracle.run(
             "CREATE TABLE EMP (ID NUMBER(9) PRIMARY KEY, NAME VARCHAR2(20))",
             *(f"INSERT INTO EMP VALUES ({key}, 'first')" for key in range(7)),

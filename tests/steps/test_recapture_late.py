@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from cdc_core.errors import LakeError
 from cdc_core.model.scn import ScnWindow
 from cdc_core.steps.windows.missing_in_lake import find_lost
-from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultKind
 from pipelines.cli import app
 from pipelines.commands import data, tables
@@ -27,13 +26,7 @@ NAMES = ("ONE", "TWO", "THREE")
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
     """Two instances; ONE has the first of two windows, TWO none, THREE both. The first lacks a commit, which comes with the second."""
-    with running_oracle() as oracle:
-        oracle.run(
-            "ALTER DATABASE ENABLE PUBLIC THREAD 2",
-            "BEGIN DBMS_REDOLAKE_FAULTS.OPEN_THREAD(2); END;",
-            "GRANT EXECUTE ON SYS.DBMS_REDOLAKE_FAULTS TO PUBLIC",
-            user=ADMIN,
-        )
+    with running_oracle(threads=2) as oracle:
         for name in NAMES:
             oracle.run(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(9))")
             oracle.run(f"INSERT INTO {name} VALUES (1, 'first')")

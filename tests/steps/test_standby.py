@@ -188,15 +188,9 @@ def test_the_logs_of_each_thread_are_proved_on_the_standby(
     oracle: Oracle, standby: StandbyOracle, source: Source
 ) -> None:
     """Which threads there are says the primary; each must have come."""
-    fault = "BEGIN DBMS_REDOLAKE_FAULTS.{}(2); END;"
-    oracle.run(
-        "GRANT EXECUTE ON SYS.DBMS_REDOLAKE_FAULTS TO PUBLIC",
-        "ALTER DATABASE ENABLE PUBLIC THREAD 2",
-        fault.format("OPEN_THREAD"),
-        user=ADMIN,
-    )
+    oracle.open_threads(2)
     story: list[Step] = [
-        ("b", fault.format("USE_THREAD")),
+        ("b", "BEGIN DBMS_REDOLAKE_FAULTS.USE_THREAD(2); END;"),
         ("b", "INSERT INTO T VALUES (5, 'two')"),
         ("b", "COMMIT"),
     ]

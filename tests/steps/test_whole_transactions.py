@@ -185,12 +185,7 @@ def test_redo_that_has_landed_is_not_needed_for_a_transaction_that_stays_open(
 
 
 def test_transactions_of_two_instances_come_whole(oracle: Oracle, tmp_path: Path) -> None:
-    oracle.run(
-        "GRANT EXECUTE ON SYS.DBMS_REDOLAKE_FAULTS TO PUBLIC",
-        "ALTER DATABASE ENABLE PUBLIC THREAD 2",
-        "BEGIN DBMS_REDOLAKE_FAULTS.OPEN_THREAD(2); END;",
-        user=ADMIN,
-    )
+    oracle.open_threads(2)
     other = ("b", "BEGIN DBMS_REDOLAKE_FAULTS.USE_THREAD(2); END;")
     with source_of(oracle, tmp_path, "T", "L", capture=CAPTURE) as source:
         source.run()
