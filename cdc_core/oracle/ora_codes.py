@@ -156,8 +156,14 @@ _MEANINGS: tuple[tuple[str, type[CdcError], str, str], ...] = (
     (
         "DPY-3015",
         PreflightError,
-        "the database keeps an old password verifier of the user, which the driver does not know by itself",
+        "the database keeps an old password verifier of the user, which only Oracle's client libraries know",
         "Set the user's password again, with SQLNET.ALLOWED_LOGON_VERSION_SERVER 11 or higher; or set oracle.thick.",
+    ),
+    (
+        "DPY-3012",
+        PreflightError,
+        "the driver does not read the national character set of the database",
+        "Name the table's NCHAR, NVARCHAR2 and NCLOB columns under columns_exclude.",
     ),
     (
         "ORA-28150",
@@ -224,7 +230,7 @@ _MEANINGS: tuple[tuple[str, type[CdcError], str, str], ...] = (
         "ORA-01300",
         PreflightError,
         "LogMiner needs a database that is open for writing, for this dictionary",
-        "A standby that is open read only takes capture.strategy: dictionary_from_file alone; oracle.dsn must lead to the primary.",
+        "A standby that is open read-only takes only capture.strategy: dictionary_from_file; oracle.dsn must lead to the primary.",
     ),
     (
         "ORA-01371",
@@ -271,7 +277,7 @@ _MEANINGS: tuple[tuple[str, type[CdcError], str, str], ...] = (
     (
         "ORA-65040",
         PreflightError,
-        "LogMiner takes named logs in CDB$ROOT alone",
+        "LogMiner takes named logs only in CDB$ROOT",
         "Use a common user (C##…) with SET CONTAINER; where the root is out of reach, set capture.logs to scn_range. deploy/oracle has "
         "the grants for both.",
     ),

@@ -24,6 +24,7 @@ from cdc_core.oracle.ahead import ahead
 from cdc_core.oracle.client import choose_client
 from cdc_core.oracle.cursors import ManualConnection
 from cdc_core.oracle.ora_codes import NO_MORE, MoreCodes, cdc_error, extra_codes
+from cdc_core.oracle.refused_logins import REFUSED_LOGINS
 
 ROOT = "CDB$ROOT"
 
@@ -92,6 +93,22 @@ def connect(
     """
     more = extra_codes(config.retriable_ora_codes, config.resnapshot_ora_codes)
     choose_client(config.thick)
+    with REFUSED_LOGINS.attempt(config.dsn, *map(str, _login(config).values())):
+        connection = _connected(config, more)
+    made = OracleSession if kind is None else kind
+    session = made(connection, user=config.working_user, on_statement=on_statement, more_codes=more)
+    try:
+        if config.pdb is None:
+            session.apply_settings()
+        else:
+            session.enter(config.pdb)
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def _connected(config: OracleConfig, more: MoreCodes) -> Any:
     try:
         connection = oracledb.connect(
             **_login(config),
@@ -113,17 +130,7 @@ def connect(
         raise ConfigError(
             "this is not a connect string", hint="Write host:port/service.", dsn=config.dsn
         ) from error
-    made = OracleSession if kind is None else kind
-    session = made(connection, user=config.working_user, on_statement=on_statement, more_codes=more)
-    try:
-        if config.pdb is None:
-            session.apply_settings()
-        else:
-            session.enter(config.pdb)
-    except BaseException:
-        session.close()
-        raise
-    return session
+    return connection
 
 
 def _login(config: OracleConfig) -> dict[str, Any]:

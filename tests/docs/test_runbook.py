@@ -23,6 +23,11 @@ def test_an_entry_says_what_to_do(name: str) -> None:
     assert "*Do:*" in ENTRIES[name]
 
 
+@pytest.mark.parametrize("name", sorted({*CLASSES} - {"CdcError", "TerminalError"}))
+def test_an_entry_says_what_is_lost_if_nobody_acts(name: str) -> None:
+    assert "*If nobody acts:*" in ENTRIES[name]
+
+
 @pytest.mark.parametrize("code", known_codes())
 def test_every_code_that_redolake_knows_is_listed(code: str) -> None:
     assert f"`{code}`" in TEXT

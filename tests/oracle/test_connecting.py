@@ -19,6 +19,7 @@ from cdc_core.config import OracleConfig
 from cdc_core.config.oracle import DRIVER_PARAMETERS
 from cdc_core.errors import ConfigError, PreflightError, SnapshotTooOldError, TransientError
 from cdc_core.oracle.ora_codes import extra_codes
+from cdc_core.oracle.refused_logins import RefusedLogins
 from cdc_core.oracle.session import connect
 from cdc_core.steps import Pipeline
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER
@@ -176,3 +177,29 @@ def test_one_process_has_one_mode(oracle: Oracle, tmp_path: Path) -> None:
     [thick] = _in_process([thin, {**thin, "thick": {"lib_dir": str(tmp_path)}}])
     assert thick.startswith("PreflightError the Oracle driver cannot change to thick mode")
     assert "processes of their own" in thick
+
+
+def test_a_refused_password_is_not_sent_so_often_that_the_account_gets_locked(
+    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sensor that ticks each minute, for two hours; a profile allows ten failures as it comes. Another password is sent at once."""
+    clock, sent, ask = [0.0], list[str](), oracledb.connect
+    refused = RefusedLogins(now=lambda: clock[0])
+    monkeypatch.setattr("cdc_core.oracle.session.REFUSED_LOGINS", refused)
+
+    def connected(**more: Any) -> Any:
+        sent.append(more["password"])
+        return ask(**more)
+
+    monkeypatch.setattr(oracledb, "connect", connected)
+    wrong = OracleConfig.model_validate(oracle.login(CAPTURE, "before the rotation"))
+    for minute in range(120):
+        with pytest.raises(ConfigError, match="refused user name or password") as error:
+            connect(wrong)
+        assert ("tried_again_in" in error.value.facts) == (
+            minute not in (0, 1, 3, 7, 15, 31, 61, 91)
+        )
+        clock[0] += 60
+    assert len(sent) == 8
+    connect(_config(oracle)).close()
+    assert len(sent) == 9
