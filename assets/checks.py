@@ -12,7 +12,7 @@ import dagster as dg
 
 from assets.protocols import Opener
 from assets.resource import RedolakeResource, dagster_failures
-from assets.streams import show_streams
+from assets.streams import different, show_streams
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
 from cdc_core.errors import NotYetError
@@ -105,7 +105,7 @@ def _result(
         check_name=CHECK_NAME,
         passed=comparison.differences == 0,
         description=(
-            f"{'at least ' if comparison.is_lower_bound else ''}{comparison.differences} rows differ as of SCN {scn}"
+            f"{'at least ' if comparison.is_lower_bound else ''}{different(comparison.differences)} as of SCN {scn}"
             + ("; `redolake repair` fixes them" if comparison.differences else "")
         ),
         metadata={

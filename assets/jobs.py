@@ -20,6 +20,7 @@ from cdc_core.config import SourceConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableMaintained
 from cdc_core.model.signals import Signal
+from cdc_core.model.wording import counted
 
 EXECUTORS = {"in_process": dg.in_process_executor, "multiprocess": dg.multiprocess_executor}
 
@@ -110,7 +111,9 @@ def snapshot_job(
             add_partitions(context.instance, pipeline.records, source, names)
             captured = [one.table for one in source.tables]
             show_streams(context.instance, pipeline.records, names, captured)
-        context.log.info(f"{made}; {len(keys)} chunks planned; the snapshots sensor runs them")
+        context.log.info(
+            f"{made}; {counted(len(keys), 'chunk')} planned; the snapshots sensor runs them"
+        )
         context.add_output_metadata({"cdc/decision": str(made), "cdc/chunks": len(keys)})
 
     @dg.job(
@@ -249,7 +252,7 @@ def maintain_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
                     context.log_event(_observation(names.key(one.layer, one.table), one))
         if failed:
             raise dg.Failure(
-                f"{len(failed)} tables were not maintained: {', '.join(failed)}; the log says why",
+                f"not maintained: {', '.join(failed)}; the log says why",
                 allow_retries=False,
             )
 

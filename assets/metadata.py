@@ -23,6 +23,7 @@ from cdc_core.model.reports import (
     TableApplied,
 )
 from cdc_core.model.scn import ScnWindow
+from cdc_core.model.wording import counted
 
 
 def of_report(report: StepReport) -> dict[str, Any]:
@@ -100,7 +101,7 @@ def of_chunk(chunk: ChunkRecord, total: int, rows: int) -> dict[str, Any]:
     key = ChunkKey(chunk.table, chunk.snapshot_id, chunk.number)
     return {
         "cdc/chunk": key.place(total),
-        "cdc/range": f"{chunk.what}, {rows:,} rows",
+        "cdc/range": f"{chunk.what}, {counted(rows, 'row')}",
         "cdc/rows": rows,
         "dagster/partition_row_count": rows,
     }

@@ -10,6 +10,7 @@ from assets.resource import RedolakeResource, dagster_failures
 from assets.runs import SNAPSHOT_TAG, SOURCE_TAG
 from assets.translator import Translator
 from cdc_core.config import SourceConfig
+from cdc_core.model.wording import counted
 from cdc_core.steps import Pipeline
 
 PUBLISHES = "cdc/publish"
@@ -28,7 +29,7 @@ def report_published(
     """
     for one in pipeline.publish():
         if one.table is None:
-            context.log.info(f"{one.topic}: {one.events} messages published")
+            context.log.info(f"{one.topic}: {counted(one.events, 'message')} published")
             continue
         facts = {"cdc/published": one.events, "cdc/delta_version": one.version}
         key = names.key("changelog", one.table)

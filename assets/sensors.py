@@ -35,6 +35,7 @@ from cdc_core.config import SourceConfig
 from cdc_core.errors import LeaseHeldError, NotYetError, TransientError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.wording import counted
 from cdc_core.steps import Pipeline
 
 OBSERVED_EVERY = timedelta(hours=1)
@@ -128,7 +129,7 @@ def snapshots_sensor(
             except TransientError as error:
                 return _waits(context, error)
             for signal, chunks in taken:
-                context.log.info(f"signal {signal.id} taken: {len(chunks)} chunks")
+                context.log.info(f"signal {signal.id} taken: {counted(len(chunks), 'chunk')}")
             for table in sorted({chunk.table for chunk in planned}):
                 context.log.info(f"{table} is read again, as its policy says")
             refused = [

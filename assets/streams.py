@@ -23,6 +23,7 @@ from assets.translator import Translator
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import Comparison, TableRecord
 from cdc_core.model.streams import StreamEnd
+from cdc_core.model.wording import counted
 from cdc_core.steps.source_view import SourceView
 
 CHECK_NAME = "in_the_stream"
@@ -94,8 +95,13 @@ def proof(compared: Comparison) -> Verdict:
     }
     if compared.differences:
         values["cdc/what_to_do"] = "`redolake repair` reads these rows again."
-        return Verdict(False, f"{compared.differences:,} rows differ {at}", metadata=values)
-    return Verdict(True, f"all {compared.rows:,} rows equal {at}", metadata=values)
+        return Verdict(False, f"{different(compared.differences)} {at}", metadata=values)
+    return Verdict(True, f"{counted(compared.rows, 'row')}, all equal, {at}", metadata=values)
+
+
+def different(rows: int) -> str:
+    """``1 row differs``, ``3 rows differ``."""
+    return f"{counted(rows, 'row')} {'differs' if rows == 1 else 'differ'}"
 
 
 def verdicts(
@@ -140,7 +146,7 @@ def verdict(table: TableId, record: TableRecord | None) -> Verdict:
 
 def in_quarantine(rows: int) -> str:
     """What rows in quarantine mean for a mirror."""
-    return f"{rows} redo rows could not be decoded and are in quarantine: rows of the mirror are missing, stale or left over"
+    return f"has {counted(rows, 'redo row')} in quarantine that could not be decoded: rows of the mirror are missing, stale or left over"
 
 
 def settles_quarantine(table: TableId) -> str:

@@ -36,6 +36,7 @@ from cdc_core import fleet
 from cdc_core.config import SourceConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
+from cdc_core.model.wording import counted
 from cdc_core.steps import Pipeline
 from cdc_core.steps.delta_logs import side_table_names
 from cdc_core.steps.overtaken import overtaken_where_forgotten
@@ -120,7 +121,7 @@ class Tick:
         if not waiting:
             return Asked(reason="another process has taken what waited", kept=kept)
         if not names.options.windows.request_runs:
-            why = f"{len(waiting)} windows wait; dagster.windows.request_runs is off"
+            why = f"waiting: {counted(len(waiting), 'window')}; dagster.windows.request_runs is off"
             return Asked(reason=why, kept=kept)
         pending, selection, tags = self._assets_of(waiting, is_whole=is_whole)
         if selection == []:

@@ -23,11 +23,11 @@ from rich.table import Table
 
 from cdc_core.config import LocalLandingConfig, SourceConfig, sources_of
 from cdc_core.errors import CdcError
+from cdc_core.model.wording import counted
 from cdc_core.runtime.folders import default_runtime_folder, jars_folder, shim_folder
 from cdc_core.runtime.jars import JARS, S3_SETUP_COMMAND, SETUP_COMMAND, verify_jars
 from cdc_core.runtime.java import find_java
 from cdc_core.runtime.s3_jars import S3_JARS
-from pipelines.commands.shared import counted
 from pipelines.config_file import demo_config
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -237,7 +237,9 @@ def _bucket(config: SourceConfig) -> Check:
     from cdc_core.steps.source_checks import landed_folders
 
     return Check(
-        "Landing", True, f"bucket answers, {landed_folders(config)} folders of this source"
+        "Landing",
+        True,
+        f"bucket answers, {counted(landed_folders(config), 'folder')} of this source",
     )
 
 
@@ -246,7 +248,9 @@ def _store(config: SourceConfig) -> Check:
 
     tables = recorded_tables(config)
     kind = config.state.url.partition(":")[0]
-    return Check("Metadata store", True, f"{kind}, {tables} tables recorded for {config.name}")
+    return Check(
+        "Metadata store", True, f"{kind}, {counted(tables, 'table')} recorded for {config.name}"
+    )
 
 
 def delta_tables(config: SourceConfig) -> Iterator[Check]:

@@ -30,6 +30,7 @@ from assets.named_file import load_component
 from assets.runs import release_dead_runs
 from assets.waiting import snapshot_keys, window_keys
 from cdc_core.errors import PreflightError
+from cdc_core.model.wording import counted
 from cdc_core.steps import Pipeline
 from pipelines.config_file import CONFIG_ENV
 from pipelines.demo_oracle import database_of
@@ -92,10 +93,12 @@ def _show_source(
         remove_partitions(instance, pipeline.records, source.translator)
     if released:
         console.print(
-            f"Released {len(released)} runs whose process had died; the next runs continue their work"
+            f"Released {counted(len(released), 'run')} of dead processes; the next runs continue the work"
         )
     if added or events:
-        console.print(f"Reported finished work to Dagster: {added} partitions, {events} events")
+        console.print(
+            f"Reported finished work to Dagster: {counted(added, 'partition')}, {counted(events, 'event')}"
+        )
     on = sensors_on(source, instance)
     return [name for name in sensor_names(source) if name not in on]
 

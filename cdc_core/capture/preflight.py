@@ -41,6 +41,7 @@ from cdc_core.errors import (
 )
 from cdc_core.model.findings import Finding
 from cdc_core.model.scn import SCN_MAX, Scn
+from cdc_core.model.wording import counted
 from cdc_core.oracle.session import ROOT, OracleSession
 from cdc_core.preflight.checks import Check, CheckInput, found_by
 from cdc_core.preflight.redo import LOGGING, REDO_CHECKS
@@ -373,7 +374,7 @@ def _check_dictionary(given: RedoCheckInput) -> Iterator[Finding]:
         return
     [(hours,)] = session.fetch_all(_DICTIONARY_AGE)
     yield Finding(
-        f"the newest LogMiner dictionary in the redo is {int(hours)} hours old, and for each window Oracle reads all redo since then",
+        f"the newest LogMiner dictionary in the redo is {counted(int(hours), 'hour')} old, and for each window Oracle reads all redo since then",
         f"Keep the archived logs since that dictionary, and run {BUILD_SCRIPT} from time to time (every day, for example)",
         is_problem=False,
     )
@@ -419,7 +420,7 @@ def _check_archive(given: RedoCheckInput) -> Iterator[Finding]:
     [(hours,)] = session.fetch_all(_KEPT)
     if hours is not None:
         yield Finding(
-            f"archived logs reach back {int(hours)} hours",
+            f"archived logs reach back {counted(int(hours), 'hour')}",
             "Archived logs must cover the longest time that capture stands still, and the longest transaction",
             is_problem=False,
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cdc_core.model.reports import TransactionStatus, WriteWay
+from cdc_core.model.wording import counted
 
 Stretch = Literal["table", "apply", "capture", "open"]
 """What the newest redo waits for on its way into a table, in the order in which a lag is made of
@@ -207,8 +208,8 @@ def explain_lag(facts: LagFacts) -> LagVerdict:
     if _is_left_alone(facts):
         return LagVerdict(
             "nobody",
-            f"{facts.windows_to_capture} windows wait for capture and {facts.windows_to_apply} to "
-            "be applied, and no process works on them",
+            f"{counted(facts.windows_to_capture, 'window')} to capture and {facts.windows_to_apply} to apply, "
+            "and no process works on them",
             "`redolake run --loop`, or the schedule or sensor that does this in Dagster",
         )
     return _of_capture(facts) if longest.what == "capture" else _of_apply(facts)
@@ -221,7 +222,7 @@ def _keeps_up(facts: LagFacts) -> LagVerdict:
             "transaction",
             f"the tables have all that is committed; transaction {oldest.xid} of "
             f"{oldest.username or 'an unknown user'} has been open for {oldest.open_seconds:.0f} s,"
-            f" and its {oldest.rows} rows come with its COMMIT",
+            f" and its {counted(oldest.rows, 'row')} will come with its COMMIT",
             "Have its session commit; `redolake status` names it",
         )
     return LagVerdict("nothing", "the source keeps up", "Nothing")
@@ -288,7 +289,7 @@ def _of_capture(facts: LagFacts) -> LagVerdict:
         )
         return LagVerdict(
             "logminer-fetch",
-            f"{spent} went into waiting for LogMiner's {work.rows_mined} rows",
+            f"{spent} went into waiting for LogMiner's {counted(work.rows_mined, 'row')}",
             change,
         )
     change = (
@@ -297,7 +298,9 @@ def _of_capture(facts: LagFacts) -> LagVerdict:
         else "Raise capture.window_redo_bytes_max: fewer windows start LogMiner less often"
     )
     return LagVerdict(
-        "logminer-start", f"{spent} went into starting LogMiner over {work.logs} logs", change
+        "logminer-start",
+        f"{spent} went into starting LogMiner over {counted(work.logs, 'log')}",
+        change,
     )
 
 

@@ -15,6 +15,7 @@ from cdc_core.model.alerts import Alert, LogHeadroom
 from cdc_core.model.notifications import ALERT, Notification
 from cdc_core.model.reports import SourceStatus, TableStatus
 from cdc_core.model.scn import Scn
+from cdc_core.model.wording import counted
 from cdc_core.signals.notification_channels import open_channels, send_to
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.rows import streams
@@ -165,7 +166,7 @@ def _of_table(ctx: Context, one: TableStatus) -> Iterator[Alert]:
     if one.in_quarantine:
         yield alert(
             kind="quarantine",
-            what=f"{one.table} has {one.in_quarantine:,} redo rows in quarantine",
+            what=f"{one.table} has {counted(one.in_quarantine, 'redo row')} in quarantine",
             what_to_do=f"`redolake table quarantine {one.table}` says why; `redolake repair --table {one.table}` reads the rows.",
         )
     bound = ctx.config.alerts.lag_minutes
@@ -173,7 +174,7 @@ def _of_table(ctx: Context, one: TableStatus) -> Iterator[Alert]:
     if bound is not None and lag is not None and lag > 60 * bound:
         yield alert(
             kind="lag",
-            what=f"{one.table} is {lag / 60:,.0f} minutes behind Oracle",
+            what=f"{one.table} is {counted(round(lag / 60), 'minute')} behind Oracle",
             what_to_do="`redolake lag` says why, and what to change.",
             is_error=False,
         )

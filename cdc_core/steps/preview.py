@@ -9,6 +9,7 @@ from cdc_core.errors import CdcError
 from cdc_core.model.chunks import NO_ROWS
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.starts import RunPlan, TablePlan
+from cdc_core.model.wording import counted
 from cdc_core.schema.dictionary import read_each_schema
 from cdc_core.schema.table import TableSchema
 from cdc_core.steps.context import Context
@@ -87,4 +88,4 @@ def _how_it_joins(ctx: Context, schema: TableSchema) -> str:
     else:
         rows = "with its rows"
     left_out = f", without {', '.join(schema.excluded)}" if schema.excluded else ""
-    return f"joins {rows}: {len(schema.columns)} columns{left_out}, key ({', '.join(schema.key)})"
+    return f"joins {rows}: {counted(len(schema.columns), 'column')}{left_out}, key ({', '.join(schema.key)})"

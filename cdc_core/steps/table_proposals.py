@@ -102,7 +102,7 @@ def _form(
         reason = f"more digits than a decimal holds in {seen}"
         return NumberForm(column=column, form="", reason=reason)
     reason = (
-        f"whole numbers alone in {seen}"
+        f"only whole numbers in {seen}"
         if places == 0
         else f"no more than {places} decimal places in {seen}"
     )

@@ -226,7 +226,7 @@ DATABASE_PROBES: tuple[LookProbe, ...] = (
         id="flashback.dictionary",
         belief="ALL_TAB_COLS can be read as of an SCN.",
         depends="rule 19, cdc_core/schema/dictionary.py",
-        otherwise="Definitions of the past are taken from the redo's DDL alone.",
+        otherwise="Definitions of the past are taken only from the DDL in the redo.",
         source='Database Development Guide 19c, "Using Oracle Flashback Query"',
         takes_refusals=True,
         queries={"past": "SELECT COUNT(*) FROM ALL_TAB_COLS AS OF SCN :scn WHERE ROWNUM = 0"},

@@ -225,14 +225,14 @@ MINE_PROBES: tuple[MineProbe, ...] = (
         _none("zero-address-of-a-change", "are changes without an address"),
         depends="rule 17, cdc_core/capture/passes/reading_position.py",
         otherwise="Windows stop at such a row.",
-        source="Seen on ROLLBACK rows alone",
+        source="Seen only on ROLLBACK rows",
     ),
     _probe(
         "containers",
         "Every change names its container.",
         _none("no-container", "name no container"),
         depends="cdc_core/capture/passes/mining.py",
-        otherwise="Set capture.logs to scn_range, in which LogMiner shows one container alone.",
+        otherwise="Set capture.logs to scn_range, in which LogMiner shows only one container.",
         source=_MEASURED,
     ),
     _probe(

@@ -273,7 +273,7 @@ DDL_PROBES: tuple[TryProbe, ...] = (
             Ask("past", "SELECT COUNT(*) FROM ALL_TAB_COLS AS OF SCN :before WHERE OWNER = '{owner}' AND TABLE_NAME = '{name}'"),
         ],
         _definition_past, depends="rule 19, cdc_core/schema/dictionary.py",
-        otherwise="Definitions of the past are taken from the redo's DDL alone.",
+        otherwise="Definitions of the past are taken only from the DDL in the redo.",
         source='Database Development Guide 19c, "Using Oracle Flashback Query"',
     ),
 )  # fmt: skip

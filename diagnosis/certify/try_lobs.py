@@ -151,11 +151,11 @@ LOB_PROBES: tuple[TryProbe, ...] = (
     _probe(
         "trim", "What replaces the value of a LOB ends with a trim to its length.",
         [_SMALL, "COMMIT", f"UPDATE {{t}} SET C = {_LARGE}"], _trim_last,
-        otherwise="Its first write alone shows whether a LOB is whole.", is_needed=False,
+        otherwise="Only its first write shows whether a LOB is whole.", is_needed=False,
     ),
     _probe(
         "written-at",
-        "What is written into the middle of a LOB is there on both paths, unless the redo has a part of the value alone.",
+        "What is written into the middle of a LOB is there on both paths, unless the redo has only a part of the value.",
         [_BIG, "COMMIT", WriteLob(_LOCATOR, "xy", 4003)], _never_wrong,
     ),
     _probe("large", "A LOB of several pieces is equal on both paths.", [_BIG], equal(1)),

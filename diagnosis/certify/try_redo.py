@@ -110,7 +110,7 @@ REDO_PROBES_TRIED: tuple[TryProbe, ...] = (
     ),
     _form(
         "update",
-        "An UPDATE names the changed columns alone behind set, and all columns behind where.",
+        "An UPDATE names only the changed columns behind set, and all columns behind where.",
         _TWO_COLUMNS, _THREE,
         _matches(r'\Aupdate <t> set "V" = \'b\' where "ID" = \'1\' and "V" = \'a\' and "N" = \'5\';?\Z', Operation.UPDATE),
     ),
@@ -248,7 +248,7 @@ REDO_PROBES_TRIED: tuple[TryProbe, ...] = (
         "container", "SRC_CON_ID is filled on rows of the online catalog.", _TWO_COLUMNS, _THREE,
         each_row(lambda row: row["container_id"] is not None, "name their container"),
         depends="cdc_core/capture/passes/mining.py",
-        otherwise="Set capture.logs to scn_range, in which LogMiner shows one container alone.",
+        otherwise="Set capture.logs to scn_range, in which LogMiner shows only one container.",
         source="Measured on 23ai by others",
     ),
 )  # fmt: skip

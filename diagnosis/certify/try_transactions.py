@@ -78,7 +78,7 @@ def _undo_by_rowid(tried: Trial) -> Verdict:
         return cannot_tell("no undo row of an INSERT has a statement")
     by_rowid = sum(" where ROWID = " in text for text in texts)
     return decided(
-        by_rowid == len(texts), f"{by_rowid} of {len(texts)} undo rows name a ROWID alone"
+        by_rowid == len(texts), f"{by_rowid} of {len(texts)} undo rows name only a ROWID"
     )
 
 
@@ -269,7 +269,7 @@ TRANSACTION_PROBES: tuple[TryProbe, ...] = (
     ),
     _probe(
         "savepoint-undo-form",
-        "The undo row of an INSERT is a DELETE by ROWID alone, also with NO_ROWID_IN_STMT.",
+        "The undo row of an INSERT is a DELETE by nothing but ROWID, also with NO_ROWID_IN_STMT.",
         _SAVEPOINT, _undo_by_rowid, otherwise="Nothing: undo rows are not decoded.",
         is_needed=False,
     ),
@@ -307,7 +307,7 @@ TRANSACTION_PROBES: tuple[TryProbe, ...] = (
         is_needed=False, wart="PARTIAL_XIDS", source="Seen on 23ai, reported from production",
     ),
     _probe(
-        "spurious-rollback", "A ROLLBACK row can close a rollback to a savepoint alone.",
+        "spurious-rollback", "A ROLLBACK row can close just a rollback to a savepoint.",
         _SAVEPOINT, _spurious, depends=_LEDGER,
         otherwise="Nothing: a ROLLBACK row ends its transaction.", is_needed=False,
         wart="SPURIOUS_ROLLBACKS", source="Seen on 23ai, in online logs",

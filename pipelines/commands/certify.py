@@ -14,7 +14,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from cdc_core.errors import ConfigError
-from pipelines.commands.shared import ConfigOption, JsonOption, counted, out, print_json
+from cdc_core.model.wording import counted
+from pipelines.commands.shared import ConfigOption, JsonOption, out, print_json
 from pipelines.config_file import SourceFile, config_path, load_config
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from rich.markup import escape
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.reports import EventDifference, EventsCompared
+from cdc_core.model.wording import counted
 from pipelines.commands.inspect import EXIT_DIFFERENT
 from pipelines.commands.shared import (
     ConfigOption,
     JsonOption,
     TablesOption,
-    counted,
     opened,
     out,
     print_json,
@@ -46,12 +46,12 @@ def compare_events(
     """Compare Debezium's events with the change logs, change by change. Exits with code 1 on a
     difference.
 
-    For the time in which both run. The files hold what kafka-console-consumer prints of the
-    connector's topics; tombstones, rows of snapshots and other messages are passed over. By default
-    all changes from the first to the last of the files are compared. A change is known by its
-    transaction, operation and key, and values are compared by what they mean, whatever
-    decimal.handling.mode or time.precision.mode says. Names of differing fields are shown, no
-    values.
+    The files hold what kafka-console-consumer prints of the connector's topics, from a time in
+    which both captured the same tables. Tombstones, rows of snapshots and other messages are
+    skipped. By default, all changes from the first to the last in the files are compared.
+    Transaction, operation and key identify a change; values are compared by meaning, whatever
+    decimal.handling.mode or time.precision.mode says. The output names the fields that differ, and
+    shows no values.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """

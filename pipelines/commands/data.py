@@ -20,6 +20,7 @@ from cdc_core.errors import (
     noticing_memory,
 )
 from cdc_core.model.scn import ScnWindow
+from cdc_core.model.wording import counted
 from pipelines.commands.following import Lines, View, view_of
 from pipelines.commands.inspect import (
     EXIT_DIFFERENT,
@@ -34,7 +35,6 @@ from pipelines.commands.shared import (
     EXIT_TABLES_FAILED,
     ConfigOption,
     TablesOption,
-    counted,
     exit_if_tables_failed,
     exit_unless_finished,
     opened,
@@ -138,8 +138,9 @@ def capture_all(names: Sequence[str], *, until: int | None, config: SourceFile) 
     with all_opened(names, config) as pipelines:
         found = capture_together(pipelines, until=until)
         for name, pipeline in pipelines.items():
-            windows, rows = len(found.done[name]), sum(one.rows for one in found.done[name])
-            out().print(f"{name}: {windows} windows with {rows:,} redo rows captured")
+            windows = counted(len(found.done[name]), "window")
+            rows = counted(sum(one.rows for one in found.done[name]), "redo row")
+            out().print(f"{name}: {windows} with {rows} captured")
             if name in found.errors:
                 print_stopped(name, found.errors[name])
                 codes.append(EXIT_ERROR)

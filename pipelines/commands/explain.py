@@ -15,7 +15,8 @@ from rich.table import Table
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId, parts_of
-from pipelines.commands.shared import counted, out
+from cdc_core.model.wording import counted
+from pipelines.commands.shared import out
 
 if TYPE_CHECKING:
     from diagnosis.explain import ExplainedRow, ExplainedTransaction, Finding, Identity, Outcomes
@@ -134,7 +135,7 @@ def explain(
     with explained(file, schemas, container=container) as outcomes:
         if to is not None:
             count = write_rows(to, outcomes.rows())
-            console.print(f"{count:,} statements written to {to}")
+            console.print(f"{counted(count, 'statement')} written to {to}")
         keys = {str(one.table): one.key for one in schemas}
         show_transactions(outcomes, wanted, keys, console, is_brief=to is not None)
         show_summary(outcomes, left_out, console)

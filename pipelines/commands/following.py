@@ -19,9 +19,10 @@ from rich.table import Table
 from rich.text import Text
 
 from cdc_core.errors import CdcError
+from cdc_core.model.wording import counted
 from pipelines.commands.inspect import duration, progress_text
 from pipelines.commands.pdbs import print_stopped
-from pipelines.commands.shared import STATE_COLOURS, counted, print_error
+from pipelines.commands.shared import STATE_COLOURS, print_error
 
 if TYPE_CHECKING:
     from cdc_core.model.reports import SourceStatus, StepReport, TableApplied, TableStatus
@@ -128,7 +129,7 @@ class Board:
 
     def __init__(self, pipelines: Mapping[str, Pipeline], console: Console) -> None:
         self._panels = {name: _Panel(pipeline) for name, pipeline in pipelines.items()}
-        self._warnings: deque[str] = deque(maxlen=WARNINGS_SHOWN)
+        self._warnings = _Warnings()
         self._live = Live(get_renderable=self._shown, console=console, refresh_per_second=2)
         self._handler = _Kept(self._warnings)
         self._handlers: list[logging.Handler] = []
@@ -146,8 +147,10 @@ class Board:
         logging.getLogger("cdc_core").handlers = self._handlers
 
     def follow(self, steps: Iterable[StepReport], name: str = "") -> Iterator[StepReport]:
-        """The steps, each put on the board when it is done."""
+        """The steps, each put on the board when it is done. After the last one, earlier failures
+        are over."""
         yield from self._panels[name].follow(steps)
+        self._warnings.are_over(name)
 
     def say(self, text: str, name: str = "") -> None:
         """The board has it already, but for what only a sentence says."""
@@ -155,8 +158,7 @@ class Board:
 
     def failed(self, error: CdcError, name: str = "") -> None:
         """Keep the error with the warnings."""
-        of = f"{name}: " if name else ""
-        self._warnings.append(f"{datetime.now(UTC):%H:%M:%S} {of}{error}")
+        self._warnings.add(f"{name}: {error}" if name else str(error), failed=name)
 
     def rests(self, seconds: float) -> None:
         """Sleep, and count down."""
@@ -165,8 +167,8 @@ class Board:
         time.sleep(seconds)
 
     def _shown(self) -> RenderableType:
-        warnings = (Text(f"! {one}", style="yellow", overflow="fold") for one in self._warnings)
-        return Group(*(panel.shown() for panel in self._panels.values()), *warnings)
+        panels = (panel.shown() for panel in self._panels.values())
+        return Group(*panels, *self._warnings.shown())
 
 
 class _Panel:
@@ -307,15 +309,55 @@ def _lag(one: TableStatus) -> str:
 class _Kept(logging.Handler):
     """Keeps warnings for the board."""
 
-    def __init__(self, kept: deque[str]) -> None:
+    def __init__(self, kept: _Warnings) -> None:
         super().__init__(logging.WARNING)
         self._kept = kept
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep one line."""
-        self._kept.append(
-            f"{datetime.now(UTC):%H:%M:%S} {next(iter(record.getMessage().splitlines()), '')}"
-        )
+        self._kept.add(next(iter(record.getMessage().splitlines()), ""))
+
+
+@dataclass(slots=True)
+class _Warning:
+    """One that comes again is counted. ``failed`` names the source whose round it ended."""
+
+    text: str
+    failed: str | None
+    first: datetime
+    last: datetime
+    times: int = 1
+    over: datetime | None = None
+
+
+class _Warnings:
+    """The newest warnings and failures, each once."""
+
+    def __init__(self) -> None:
+        self._kept: deque[_Warning] = deque(maxlen=WARNINGS_SHOWN)
+
+    def add(self, text: str, failed: str | None = None) -> None:
+        """Keep one, or count it."""
+        now = datetime.now(UTC)
+        for one in self._kept:
+            if one.text == text and one.over is None:
+                one.last, one.times = now, one.times + 1
+                return
+        self._kept.append(_Warning(text, failed, now, now))
+
+    def are_over(self, name: str) -> None:
+        """A round of the source came to its end: what failed before does not any more."""
+        for one in self._kept:
+            if one.failed == name and one.over is None:
+                one.over = datetime.now(UTC)
+
+    def shown(self) -> Iterator[RenderableType]:
+        """A line for each."""
+        for one in list(self._kept):
+            times = f", {one.times} times since {one.first:%H:%M:%S}" if one.times > 1 else ""
+            over = "" if one.over is None else f"; over since {one.over:%H:%M:%S}"
+            style = "yellow" if one.over is None else "dim"
+            yield Text(f"! {one.last:%H:%M:%S}{times}{over}  {one.text}", style, overflow="fold")
 
 
 def view_of(pipelines: Mapping[str, Pipeline], console: Console, *, loop: bool) -> View:

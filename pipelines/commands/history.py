@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from cdc_core.model.wording import counted
 from pipelines.commands.shared import (
     EXIT_TABLES_FAILED,
     ConfigOption,
     TablesOption,
-    counted,
     opened,
     out,
     tables_of,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cdc_core.errors import ConfigError
+from cdc_core.model.wording import counted
 from pipelines.commands.shared import out
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ def import_debezium(
     """Write a configuration file from that of a Debezium connector, and say what becomes of each
     property.
 
-    No secret is written: password and salts become names of environment variables. The command ends
-    with 1 if a property is not taken whose loss would capture more than the connector does, or
-    otherwise.
+    No secret is written: password and salts become names of environment variables. Exits with code
+    1 if a property that is not taken over makes Redolake capture more than the connector, or
+    otherwise than it does.
     """
     targets = _targets(connectors, file)
     is_whole = True
@@ -143,7 +144,7 @@ def _checked(made: Imported, target: Path) -> bool:
         )
     config = load_config(target, environ=_with_salt(made, os.environ))
     found = compared(made.properties, config, tables_matching(config.oracle, ["*.*"]))
-    out().print(f"{len(found.both)} tables are captured by both.", soft_wrap=True)
+    out().print(f"Captured by both: {counted(len(found.both), 'table')}.", soft_wrap=True)
     for one in found.differences:
         out().print(f"{one.table}: {one.said}", soft_wrap=True)
     return not found.differences

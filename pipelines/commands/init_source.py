@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cdc_core.errors import ConfigError
-from pipelines.commands.shared import counted, out
+from cdc_core.model.wording import counted
+from pipelines.commands.shared import out
 
 if TYPE_CHECKING:
     from cdc_core.model.proposals import NumberForm, Proposal, TableProposal

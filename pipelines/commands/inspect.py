@@ -24,13 +24,13 @@ from cdc_core.model.reports import (
     TableStatus,
     TransactionStatus,
 )
+from cdc_core.model.wording import counted
 from pipelines.commands.pdbs import all_opened, each, print_stopped
 from pipelines.commands.shared import (
     STATE_COLOURS,
     ConfigOption,
     JsonOption,
     TablesOption,
-    counted,
     opened,
     out,
     print_json,
@@ -286,7 +286,7 @@ def show_status(found: SourceStatus, console: Console) -> None:
         )
     if found.windows_inexact:
         console.print(
-            f"[yellow]inexact[/]: {found.windows_inexact} windows were missing commits that a later window delivered. "
+            f"[yellow]inexact[/]: {counted(found.windows_inexact, 'window')} lacked commits that a later window delivered. "
             "`redolake windows` lists them.",
             soft_wrap=True,
         )
@@ -295,12 +295,14 @@ def show_status(found: SourceStatus, console: Console) -> None:
     for one in found.tables:
         if one.reason:
             console.print(
-                f"[red]{one.table}[/] {one.state} since {one.since}: {escape(one.reason)}"
+                f"[red]{one.table}[/] {one.state} since {one.since}: {escape(one.reason)}",
+                soft_wrap=True,
             )
-            console.print(f"  {escape(one.way_out or '')}")
+            console.print(f"  {escape(one.way_out or '')}", soft_wrap=True)
         if one.rest_waits:
             console.print(
-                f"[red]{one.table}[/] cannot apply its remaining changes: {escape(one.rest_waits)}"
+                f"[red]{one.table}[/] cannot apply its remaining changes: {escape(one.rest_waits)}",
+                soft_wrap=True,
             )
             console.print(f"  `redolake table resume {shlex.quote(one.table)}` tries again.")
         if one.consistent_from is not None:
@@ -351,7 +353,7 @@ def show_status(found: SourceStatus, console: Console) -> None:
             )
         if one.in_quarantine:
             console.print(
-                f"[red]{one.table}[/] has {one.in_quarantine} redo rows in quarantine: rows of its mirror are missing, stale or left "
+                f"[red]{one.table}[/] has {counted(one.in_quarantine, 'redo row')} in quarantine: rows of its mirror are missing, stale or left "
                 f"over. `redolake table quarantine {shlex.quote(one.table)}` says why, `redolake repair --table {shlex.quote(one.table)}` corrects them.",
                 soft_wrap=True,
             )

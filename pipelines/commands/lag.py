@@ -11,7 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from cdc_core.model.lag import LagFacts, LagVerdict, explain_lag
-from pipelines.commands.shared import ConfigOption, JsonOption, counted, opened, out, print_json
+from cdc_core.model.wording import counted
+from pipelines.commands.shared import ConfigOption, JsonOption, opened, out, print_json
 
 if TYPE_CHECKING:
     from cdc_core.model.lag import Stretch
@@ -102,8 +103,8 @@ def show_work(facts: LagFacts, console: Console) -> None:
     )
     console.print(
         f"capture: {work.capture_seconds:.1f} s, of which {work.start_seconds:.1f} s to start "
-        f"LogMiner over {work.logs} logs, {work.fetch_seconds:.1f} s for {work.rows_mined:,} rows,"
-        f" {own:.1f} s to write {work.rows_landed:,} rows",
+        f"LogMiner over {counted(work.logs, 'log')}, {work.fetch_seconds:.1f} s for {counted(work.rows_mined, 'row')},"
+        f" {own:.1f} s to write {counted(work.rows_landed, 'row')}",
         soft_wrap=True,
     )
     console.print(f"apply: {work.apply_seconds:.1f} s", soft_wrap=True)

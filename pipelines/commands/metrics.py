@@ -35,8 +35,8 @@ def metrics(once: OnceOption = False, port: PortOption = None, config: ConfigOpt
     """Serve the numbers of a source for Prometheus at /metrics, until Ctrl-C.
 
     For a source that Dagster runs: each scrape reads the metadata store and asks Oracle for its
-    SCN. `redolake run --loop` serves the same by itself where metrics.port is set. --once prints
-    them, for example for the text file collector of Prometheus's node exporter.
+    SCN. `redolake run --loop` also serves them if metrics.port is set. --once prints them,
+    for example for the text file collector of Prometheus's node exporter.
     """
     with opened(config) as pipeline:
         _give({pipeline.config.name: pipeline}, once=once, port=port)

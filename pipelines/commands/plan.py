@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from cdc_core.model.wording import counted
 from pipelines.commands.inspect import duration
 from pipelines.commands.shared import (
     ConfigOption,
     JsonOption,
     TablesOption,
-    counted,
     opened,
     out,
     print_json,
@@ -33,8 +33,8 @@ _BYTES_PER_MB = 1024**2
 
 
 def plan(table: TablesOption = None, config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Say what the next run would do, how long it would take, and what would break first. Nothing
-    is done.
+    """Say what the next run would do, how long it would take, and what would break first.
+    Changes nothing.
 
     It shows what the configuration changes (tables that join or leave, columns, keys, what
     snapshot.mode decides); what a snapshot would read, with chunks, rows, MB and minutes of each

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipelines.commands.shared import ConfigOption, counted, opened, out
+from cdc_core.model.wording import counted
+from pipelines.commands.shared import ConfigOption, opened, out
 
 
 def publish(config: ConfigOption = None) -> None:

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pipelines.commands.shared import ConfigOption, JsonOption, counted, opened, out, print_json
+from cdc_core.model.wording import counted
+from pipelines.commands.shared import ConfigOption, JsonOption, opened, out, print_json
 
 if TYPE_CHECKING:
     from cdc_core.model.redo_profile import RedoProfile

@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from pipelines.commands.shared import ConfigOption, JsonOption, counted, opened, out, print_json
+from cdc_core.model.wording import counted
+from pipelines.commands.shared import ConfigOption, JsonOption, opened, out, print_json
 
 if TYPE_CHECKING:
     from pipelines.row_life import RowChange, RowLife

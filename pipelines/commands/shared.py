@@ -22,6 +22,7 @@ from typer.core import TyperGroup
 
 from cdc_core.errors import DEBUG_HINT, REPORT_HINT, TRACEBACKS, CdcError, noticing_memory
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.wording import counted
 from pipelines.config_file import SourceFile, config_path, is_demo, load_config
 
 if TYPE_CHECKING:
@@ -239,11 +240,6 @@ def _text_of(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat(timespec="seconds")
     raise TypeError(f"{type(value).__name__} has no form in JSON")
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 window``, ``1,200 windows``: a number with its noun."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def out(*, wraps: bool | None = None) -> Console:

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from cdc_core.model.reports import StateRebuilt
+from cdc_core.model.wording import counted
 from pipelines.commands.shared import ConfigOption, JsonOption, opened, out, print_json
 
 
@@ -49,7 +50,7 @@ def show_rebuilt(found: StateRebuilt, console: Console) -> None:
         before = (
             "" if found.rows_before is None else f" (the store had {found.rows_before[name]:,})"
         )
-        console.print(f"{name}: {rows:,} rows{before}")
+        console.print(f"{name}: {counted(rows, 'row')}{before}")
     for table in found.tables:
         position = "no position yet" if table.mirror_scn is None else f"SCN {table.mirror_scn}"
         console.print(f"{table.table}: {table.state}, {position}", markup=False)

@@ -12,12 +12,12 @@ from rich.table import Table
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import QueryEngine, TableStatus
+from cdc_core.model.wording import counted
 from pipelines.commands.inspect import time_text
 from pipelines.commands.shared import (
     STATE_COLOURS,
     ConfigOption,
     JsonOption,
-    counted,
     exit_if_tables_failed,
     opened,
     out,
@@ -162,7 +162,7 @@ def rebuild(
                 continue
             done = pipeline.rebuild_mirror(table)
             out().print(
-                f"{table}: {done.rows:,} rows written; the mirror is as of SCN {done.scn_high}"
+                f"{table}: {counted(done.rows, 'row')} written; the mirror is as of SCN {done.scn_high}"
             )
 
 
@@ -223,7 +223,7 @@ def quarantine(
 def events(
     table: Annotated[str, typer.Argument(metavar="OWNER.TABLE", help="The table.")],
     engine: Annotated[
-        QueryEngine, typer.Option("--engine", help="The engine that shall run the query.")
+        QueryEngine, typer.Option("--engine", help="The engine that will run the query.")
     ] = "spark",
     time_zone: Annotated[
         str,

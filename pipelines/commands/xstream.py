@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from pipelines.commands.shared import ConfigOption, counted, opened, out
+from cdc_core.model.wording import counted
+from pipelines.commands.shared import ConfigOption, opened, out
 
 
 def record(

@@ -23,9 +23,9 @@ from rich.console import Console
 
 from cdc_core.errors import LogsNotReadyError, OracleUnavailableError
 from cdc_core.model.reports import TableComparison
+from cdc_core.model.wording import counted
 from cdc_core.steps import Pipeline
 from cdc_core.steps.delta_logs import changes_applied
-from pipelines.commands.shared import counted
 from pipelines.demo import settings
 from pipelines.demo.screen import FinalRow, Screen, final_table, flight_time
 from pipelines.demo.server import Served, serving

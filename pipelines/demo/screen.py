@@ -26,7 +26,7 @@ from rich.table import Table
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import MirrorWrite, StepReport
-from pipelines.commands.shared import counted
+from cdc_core.model.wording import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -370,7 +370,7 @@ def test_the_last_comparison_stands_at_the_mirror_with_scn_and_time(
     assert found.passed
     assert found.metadata["cdc/scn"].value == 2000
     assert abs(found.metadata["cdc/compared_at"].value - time.time()) < 600  # type: ignore[operator]
-    assert "all 10 rows equal as of SCN 2000, compared at 20" in (found.description or "")
+    assert "10 rows, all equal, as of SCN 2000, compared at 20" in (found.description or "")
     assert not proof_of(instance, JOBS).passed
     assert "2 rows differ as of SCN 2000" in (proof_of(instance, JOBS).description or "")
     planned.differences.clear()

@@ -212,6 +212,5 @@ def test_a_verdict_says_the_numbers_that_it_was_made_of() -> None:
     assert "of 100.0 s of capture, 80.0 s" in verdict(**BEHIND).why
     assert "SHOP.ORDERS took 45.0 s of 50.0 s" in verdict(**UNAPPLIED).why
     assert (
-        "3 windows wait for capture and 2 to be applied"
-        in verdict(**BEHIND, holders=(), idle_seconds=900).why
+        "3 windows to capture and 2 to apply" in verdict(**BEHIND, holders=(), idle_seconds=900).why
     )

@@ -66,7 +66,15 @@ def test_a_board_has_tables_the_last_window_and_what_comes_next(
         logger.info("nobody needs this")
         board.failed(OracleUnavailableError("the database cannot be reached"))
         assert "a transaction is open for 3 hours" in shown(board)
-        assert "the database cannot be reached" in shown(board)
+        [failure] = [line for line in shown(board).splitlines() if "cannot be reached" in line]
+        assert "times" not in failure
+        board.failed(OracleUnavailableError("the database cannot be reached"))
+        [failure] = [line for line in shown(board).splitlines() if "cannot be reached" in line]
+        assert ", 2 times since " in failure
+        assert "over since" not in failure
+        list(board.follow(pipeline.run_once()))
+        [failure] = [line for line in shown(board).splitlines() if "cannot be reached" in line]
+        assert "over since" in failure
         assert "nobody" not in shown(board)
     assert logger.handlers == before
 

@@ -181,7 +181,7 @@ def test_numbers_without_precision_get_a_form(oracle: Oracle, tmp_path: Path) ->
         "DEMO.SALES": {"SALE_NO": "decimal(38,0)"},
     }
     lines = [line.strip() for line in file.read_text().splitlines()]
-    assert "'SALE_NO': 'decimal(38,0)'  # a key, whole numbers alone in 2 values" in lines
+    assert "'SALE_NO': 'decimal(38,0)'  # a key, only whole numbers in 2 values" in lines
     for line in (
         "#   'PRICE': 'decimal(38,4)'  # no more than 4 decimal places in 2 values; a value that does not fit stops the table",
         "#   'ODD': 'double'  # more digits than a decimal holds in 2 values; a double rounds",

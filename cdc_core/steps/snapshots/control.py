@@ -16,6 +16,7 @@ from cdc_core.errors import OvertakenError, SnapshotPausedError
 from cdc_core.model.chunks import NEW_ROWS, ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
+from cdc_core.model.wording import counted
 from cdc_core.steps.context import Context
 
 _LOG = logging.getLogger(__name__)
@@ -32,7 +33,9 @@ class StoppedSnapshots:
         """What became of the signal, for people."""
         if not self.dropped and not self.kept:
             return "no chunk waited to be read"
-        dropped = [f"{table}: {chunks} chunks dropped" for table, chunks in self.dropped.items()]
+        dropped = [
+            f"{table}: {counted(chunks, 'chunk')} dropped" for table, chunks in self.dropped.items()
+        ]
         return "; ".join([*dropped, *(f"{table}: {why}" for table, why in self.kept.items())])
 
 
