@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
+import pyarrow as pa
+
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.landing.manifest import PlannedWindow, WindowManifest
 from cdc_core.landing.store import LandingStore
@@ -58,6 +60,15 @@ Complete = Callable[[WindowManifest], WindowManifest]
 manifest that names them too."""
 
 
+PLACE = "cdc place"
+"""The column of the number of a row among those that were asked for."""
+
+ValuesAsOf = Callable[[TableSchema, Sequence[str], Sequence[tuple[Scn, str]]], pa.Table]
+"""Given a version of a table, names of its columns, and rows by the SCN of a commit and a ROWID:
+these columns as of the commits, as they land, and :data:`PLACE`; no row where Oracle has none.
+Raises DecodeError where Oracle does not tell."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowWork:
     """A planned window, and all that its redo is read with.
@@ -82,6 +93,7 @@ class WindowWork:
         given: Definitions that signals brought, each as of an SCN inside the window.
         reader: Where the reader said that it goes on (``reader`` of the manifest of the window
             before); empty where that is not known, or none was captured.
+        values_as_of: Asks Oracle for what the reader does not bring.
     """
 
     source: SourceRecord
@@ -96,6 +108,7 @@ class WindowWork:
     complete: Complete | None = None
     given: Sequence[GivenTable] = ()
     reader: Mapping[str, Any] = field(default_factory=dict)
+    values_as_of: ValuesAsOf | None = None
 
 
 class ChangeReader(Protocol):
@@ -125,7 +138,14 @@ class ChangeReader(Protocol):
             TransientError: That cannot be said at the moment; the message names what is in the way.
         """
 
-    def next_windows(self, low: Scn, *, read_from: Scn, until: Scn | None) -> list[NextWindow]:
+    def next_windows(
+        self,
+        low: Scn,
+        *,
+        read_from: Scn,
+        until: Scn | None,
+        applied: Callable[[], Scn] | None = None,
+    ) -> list[NextWindow]:
         """Windows in order, the first from ``low`` on, each joining the one before it, up to the
         present or to ``until``.
 
@@ -136,6 +156,8 @@ class ChangeReader(Protocol):
             low: Upper end of the last planned window.
             read_from: Redo above this SCN is needed for the first of the windows.
             until: Close no window above this SCN.
+            applied: Tells up to which SCN all windows are applied: who keeps for this reader what
+                only they needed may forget it.
 
         Raises:
             RedoUnavailableError: Redo above ``read_from`` is gone.
@@ -219,19 +241,6 @@ class Prefetcher(Protocol):
 
         Raises:
             CdcError: The pass failed.
-        """
-
-
-@runtime_checkable
-class Releaser(Protocol):
-    """What a source may offer besides: to let the other side forget what it keeps for this one."""
-
-    def release(self, applied: Scn) -> None:
-        """All windows up to an SCN are applied: what only they needed is not read again. May be
-        called twice, and may do nothing.
-
-        Raises:
-            CdcError: The other side cannot be reached.
         """
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -50,8 +50,8 @@ def streaming(
     replicator_port: int | None = None,
     recordings: Path | None = None,
     state: Path,
-) -> Iterator[None]:
-    """Tell of changes for the block.
+) -> Iterator[Callable[[], None]]:
+    """Tell of changes for the block. Gives what writes at once, to files, all that has committed.
 
     Args:
         database: Whose changes.
@@ -74,14 +74,12 @@ def streaming(
         if replicator_port is not None:
             server = OlrServer(database, name, port=replicator_port, state=state)
             stack.enter_context(server)
-        if writers:
-            stack.enter_context(_writing(writers))
-        yield
+        yield stack.enter_context(_writing(writers))
 
 
 @contextmanager
-def _writing(writers: Sequence[Writer]) -> Iterator[None]:
-    ended = threading.Event()
+def _writing(writers: Sequence[Writer]) -> Iterator[Callable[[], None]]:
+    ended, writing = threading.Event(), threading.Lock()
     for writer in writers:
         writer.folder.mkdir(parents=True, exist_ok=True)
         left = writer.folder / _POSITION_NAME
@@ -89,14 +87,18 @@ def _writing(writers: Sequence[Writer]) -> Iterator[None]:
             writer.resume(json.loads(left.read_text()))
 
     def write() -> None:
-        while not ended.wait(_WRITE_SECONDS):
+        with writing:
             for writer in writers:
                 _write(writer)
 
-    thread = threading.Thread(target=write, daemon=True)
+    def keep_writing() -> None:
+        while not ended.wait(_WRITE_SECONDS):
+            write()
+
+    thread = threading.Thread(target=keep_writing, daemon=True)
     thread.start()
     try:
-        yield
+        yield write
     finally:
         ended.set()
         thread.join(_END_SECONDS)

@@ -96,7 +96,14 @@ class LogMinerReader:
         with self._database.session() as session:
             return read_headroom(session, scn, self._how)
 
-    def next_windows(self, low: Scn, *, read_from: Scn, until: Scn | None) -> list[NextWindow]:
+    def next_windows(
+        self,
+        low: Scn,
+        *,
+        read_from: Scn,
+        until: Scn | None,
+        applied: Callable[[], Scn] | None = None,  # noqa: ARG002 - nobody keeps redo for it
+    ) -> list[NextWindow]:
         """See :meth:`ChangeReader.next_windows`."""
         how = self._how
         with self._database.session() as session, miner_of(session, self._database, how) as miner:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from cdc_core.errors import OvertakenError
 from cdc_core.objects.open import objects_at
 from cdc_core.objects.store import ObjectStore, ObjectVersion, replaced
 
@@ -113,24 +114,35 @@ def make_folder(folder: str) -> None:
 
 
 @contextmanager
-def new_file(folder: str, name: str) -> Iterator[BinaryIO]:
-    """A file of a folder, to write. An object appears whole, when the block has ended: until then
-    it is a temporary file on this machine.
+def new_file(folder: str, name: str, first: bytes) -> Iterator[BinaryIO]:
+    """A file of a folder, to write behind its first line, which no other file has. Of two who begin
+    one of that name, one does: in an object store a conditional put of that line decides, and the
+    whole object takes its place when the block has ended. Until then the rest is in a temporary
+    file on this machine.
 
     Raises:
-        FileExistsError: There is one of that name.
+        OvertakenError: There is one of that name.
+        PreflightError: The object store overwrites objects.
         StoreUnavailableError: The object store cannot be reached, or refuses.
     """
-    if "://" not in folder:
-        with Path(folder, name).open("xb") as file:
-            yield file
-        return
-    objects, root = objects_at(folder)
-    path = f"{root}/{name}"
-    if objects.exists(path):
-        raise FileExistsError(path)
-    with tempfile.TemporaryDirectory(prefix="redolake-recording-") as here:
-        made = Path(here, name)
-        with made.open("xb") as file:
-            yield file
-        objects.upload(made, path)
+    with ExitStack() as stack:
+        objects, path, made = None, "", Path(folder, name)
+        try:
+            if "://" in folder:
+                objects, root = objects_at(folder)
+                objects.put_new(path := f"{root}/{name}", first)
+                here = tempfile.TemporaryDirectory(prefix="redolake-recording-")
+                made = Path(stack.enter_context(here), name)
+            file = stack.enter_context(made.open("xb"))
+        except FileExistsError as error:
+            raise OvertakenError(
+                "another process has begun a file of that name",
+                hint="Run the command again: it begins the next file.",
+                folder=folder,
+                file=name,
+            ) from error
+        file.write(first)
+        yield file
+        if objects is not None:
+            file.flush()
+            objects.upload(made, path)

@@ -15,13 +15,12 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
-from cdc_core.change_reader import WindowWork
+from cdc_core.change_reader import Start, WindowWork
 from cdc_core.config import TableConfig
 from cdc_core.decode.batch import Operations, ScannedBatch
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.table import Column, TableSchema
 
@@ -294,9 +293,13 @@ class EventReader(Protocol):
 class RowForm(Protocol):
     """Reads the images of rows of one version of a table."""
 
+    @property
+    def asks(self) -> bool:
+        """May it give values that the stream does not tell?"""
+
     def by_column(self, images: Sequence[Any]) -> list[list[Any]]:
-        """Per column, the value of each image, ``msgspec.UNSET`` where an image, which may be None,
-        has none.
+        """Per column, the value of each image, which may be None: ``ABSENT`` where it has none,
+        ``UNTOLD`` where Oracle has it alone.
 
         Raises:
             RefusedValueError, msgspec.MsgspecError: An image is not understood.
@@ -361,16 +364,19 @@ class Stream(Protocol):
         """What the records are."""
 
     def check(self, session: OracleSession, tables: Sequence[TableConfig]) -> list[Finding]:
-        """See :meth:`cdc_core.change_reader.ChangeReader.check`."""
+        """See :meth:`cdc_core.change_reader.ChangeReader.check`; what the tables' redo lacks is
+        looked for besides."""
 
     def begins_at(self, low: Scn, *, is_first: bool) -> Scn | None:
         """The SCN from which on transactions that began are in the stream; None where there is no
         record that tells. One that has not begun may begin at ``low``, for a source that
         ``is_first`` begun."""
 
-    def cuts(self, low: Scn, enough: Callable[[], Scn]) -> list[Scn]:
+    def cuts(
+        self, low: Scn, present: Callable[[], Start], applied: Callable[[], Scn] | None
+    ) -> list[Scn]:
         """Upper ends of windows above ``low`` that the records prove complete; none is needed above
-        ``enough``, the database's present."""
+        the database's present. A server may forget what is ``applied``."""
 
     def open(
         self, work: WindowWork, landing: LandingStore
@@ -380,9 +386,6 @@ class Stream(Protocol):
         Raises:
             RedoUnavailableError: They are gone.
         """
-
-    def release(self, database: OracleDatabase, applied: Scn) -> None:
-        """See :meth:`cdc_core.change_reader.Releaser.release`."""
 
 
 class RecordedStream(Stream, Protocol):

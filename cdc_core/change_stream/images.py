@@ -7,8 +7,8 @@ that can be read in two ways.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import compress, repeat
 from operator import is_
 from typing import Any
@@ -19,18 +19,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.change_reader import PLACE
 from cdc_core.change_stream.form import HeldRows, RunForm, StreamForm
 from cdc_core.decode.batch import names_where
 from cdc_core.decode.held import held_or_null
 from cdc_core.decode.kernels.scan import DELETE, INSERT
 from cdc_core.decode.masking import Masks, masked
 from cdc_core.errors import DecodeError
-from cdc_core.schema.table import OFFSET, TableSchema
+from cdc_core.schema.table import OFFSET, Column, TableSchema
 from cdc_core.schema.types import arrow_type, as_read, is_snapshot_only
 
 _LOG = logging.getLogger(__name__)
 ABSENT = msgspec.UNSET
 """Stands for a column that an image does not carry."""
+UNTOLD: Any = object()
+"""Stands for a value that a stream does not tell: Oracle is asked for it."""
 
 
 class RefusedValueError(Exception):
@@ -53,10 +56,36 @@ class Images:
     Attributes:
         rows: Structs by what each column is stored as; NULL where there is no such image.
         absent: Per row, the columns that it does not carry.
+        untold: Rows and columns of those values among them that Oracle is asked for.
     """
 
     rows: pa.StructArray
     absent: pa.ListArray
+    untold: Sequence[tuple[int, Column]] = ()
+
+    def with_values(self, asked: Sequence[Mapping[Column, int]], values: pa.Table) -> Images:
+        """With the values that Oracle has told.
+
+        Args:
+            asked: For each row that Oracle was asked for, the rows here that take its columns.
+            values: As :data:`~cdc_core.change_reader.ValuesAsOf` gives them.
+        """
+        told = list(enumerate(values[PLACE].to_pylist()))
+        absent = self.absent.to_pylist()
+        columns = dict(zip((one.name for one in self.rows.type), self.rows.flatten(), strict=True))
+        for column in {one for row in asked for one in row}:
+            own = columns[column.stored_as]
+            places = np.arange(len(own))
+            for at, place in told:
+                if (row := asked[place].get(column)) is not None:
+                    places[row] = len(own) + at
+                    absent[row].remove(column.stored_as)
+            new = values[column.name].combine_chunks().cast(own.type)
+            columns[column.stored_as] = pa.concat_arrays([own, new]).take(pa.array(places))
+        rows = pa.StructArray.from_arrays(
+            list(columns.values()), fields=list(self.rows.type), mask=self.rows.is_null()
+        )
+        return Images(rows, pa.array(absent, self.absent.type))
 
 
 class ImageReader:
@@ -150,24 +179,28 @@ class ImageReader:
             [form.image(rows, row, is_old=is_old) for row in at] for is_old in (True, False)
         )
         try:
-            return self.images(before, after)
+            old, new = self.images(before, after)
         except DecodeError as error:
             row = error.facts["row"]
             assert isinstance(row, int)
             raise DecodeError(
                 error.message, hint=error.hint, **{**error.facts, "row": at[row]}
             ) from error
+        return old, replace(new, untold=[(at[row], column) for row, column in new.untold])
 
     def _images(self, before: Sequence[Any], after: Sequence[Any]) -> tuple[Images, Images, int]:
         has_old = [image is not None for image in before]
         has_new = [image is not None for image in after]
         old, new = self._by_column(before, has_old), self._by_column(after, has_new)
+        if self._rows.asks:
+            old = [[ABSENT if one is UNTOLD else one for one in values] for values in old]
         for at, values in enumerate(new):
             if any(has_old) and any(has_new) and ABSENT in values:
                 new[at] = [
                     kept if value is ABSENT else value
                     for value, kept in zip(values, old[at], strict=True)
                 ]
+        untold = self._take_untold(new) if self._rows.asks else ()
         deleted = [a and not b for a, b in zip(has_old, has_new, strict=True)]
         olds, _ = self._rows_of(self._arrays(old) if any(has_old) else None, has_old)
         news, unfit = self._rows_of(self._arrays(new) if any(has_new) else None, has_new)
@@ -180,7 +213,17 @@ class ImageReader:
             ]
         names = pa.list_(pa.string())
         before_lacks, after_lacks = pa.array(before_absent, names), pa.array(after_absent, names)
-        return Images(olds, before_lacks), Images(news, after_lacks), unfit
+        return Images(olds, before_lacks), Images(news, after_lacks, untold), unfit
+
+    def _take_untold(self, columns: list[list[Any]]) -> list[tuple[int, Column]]:
+        """Which values are untold; they are absent from now on."""
+        found: list[tuple[int, Column]] = []
+        for column, values in zip(self._columns, columns, strict=True):
+            rows = [row for row, value in enumerate(values) if value is UNTOLD]
+            found += ((row, column) for row in rows)
+            for row in rows:
+                values[row] = ABSENT
+        return found
 
     def _by_column(self, images: Sequence[Any], is_there: Sequence[bool]) -> list[list[Any]]:
         if not any(is_there):
@@ -266,6 +309,7 @@ def _replaced(images: Images, own: Images, places: npt.NDArray[np.int64]) -> Ima
     return Images(
         pa.concat_arrays([images.rows, own.rows]).take(taken),
         pa.concat_arrays([images.absent, own.absent]).take(taken),
+        own.untold,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -10,6 +10,7 @@ from cdc_core.capture.logs import positions
 from cdc_core.capture.passes.rules import CaptureRules
 from cdc_core.change_reader import NextWindow, Start, WindowWork
 from cdc_core.change_stream.form import RecordedStream, Stream
+from cdc_core.change_stream.preflight import check_tables
 from cdc_core.change_stream.window import WindowReader
 from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.errors import ConfigError, LogsNotReadyError
@@ -17,7 +18,7 @@ from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.oracle.database import OracleDatabase, current_scn
+from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import OracleSession
 from cdc_core.oracle.times import times_of
 
@@ -39,7 +40,7 @@ class StreamReader:
     def check(self, tables: Sequence[TableConfig]) -> list[Finding]:
         """See :meth:`ChangeReader.check`."""
         with self._database.session() as session:
-            return self._stream.check(session, tables)
+            return [*check_tables(session, tables), *self._stream.check(session, tables)]
 
     def read_start(self, tables: Sequence[TableId], *, is_first: bool = False) -> Start:
         """See :meth:`ChangeReader.read_start`. A stream that has not begun begins now.
@@ -79,9 +80,10 @@ class StreamReader:
         *,
         read_from: Scn,  # noqa: ARG002 - transactions come whole
         until: Scn | None,
+        applied: Callable[[], Scn] | None = None,
     ) -> list[NextWindow]:
         """See :meth:`ChangeReader.next_windows`."""
-        ends = self._stream.cuts(low, self._present)
+        ends = self._stream.cuts(low, self._present, applied)
         if until is not None:
             ends = [end for end in ends if end < until] + ([until] if ends[-1:] >= [until] else [])
         if not ends:
@@ -101,13 +103,9 @@ class StreamReader:
 
             self._database.read(capture)
 
-    def release(self, applied: Scn) -> None:
-        """See :meth:`Releaser.release`."""
-        self._stream.release(self._database, applied)
-
-    def _present(self) -> Scn:
+    def _present(self) -> Start:
         with self._database.session() as session:
-            return current_scn(session)
+            return positions.read_start(session)
 
 
 class RecordedStreamReader(StreamReader):

@@ -9,13 +9,15 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from cdc_core.change_reader import ValuesAsOf
 from cdc_core.change_stream.form import Event, HeldRows, RunEvent, StreamForm
 from cdc_core.change_stream.images import ImageReader, Images
 from cdc_core.decode.masking import Masks
 from cdc_core.errors import DecodeError
 from cdc_core.landing.layout import change_file_schema
 from cdc_core.model.operations import Operation
-from cdc_core.schema.table import TableSchema
+from cdc_core.model.scn import Scn
+from cdc_core.schema.table import Column, TableSchema
 
 _OPERATIONS = {"c": Operation.INSERT, "u": Operation.UPDATE, "d": Operation.DELETE}
 _ROW_BYTES = 200
@@ -23,10 +25,17 @@ _FACTS = ("ordinal", "scn", "xid", "operation_code", "row_id", "timestamp", "thr
 
 
 class TableChanges:
-    """The changes of one table that have not been written yet, by one version of it."""
+    """The changes of one table that have not been written yet, by one version of it.
+    ``values_as_of`` asks Oracle for what the stream does not tell."""
 
-    def __init__(self, schema: TableSchema, form: StreamForm, masks: Masks) -> None:
-        self.schema = schema
+    def __init__(
+        self,
+        schema: TableSchema,
+        form: StreamForm,
+        masks: Masks,
+        values_as_of: ValuesAsOf | None,
+    ) -> None:
+        self.schema, self._values_as_of = schema, values_as_of
         self.name = str(schema.table)
         self._reader = ImageReader(schema, form, masks)
         self._held: list[_Held] = []
@@ -63,17 +72,44 @@ class TableChanges:
         self.count = self.bytes = 0
         found: list[pa.RecordBatch] = []
         for part in held:
-            count, error = len(part), None
-            try:
-                images = part.images(self._reader, count)
-            except DecodeError as raised:
-                row = raised.facts.get("row")
-                count, error = row if isinstance(row, int) else 0, raised
-                images = part.images(self._reader, count)
+            count = len(part)
+            error: DecodeError | None = None
+            images: tuple[Images, Images] | None = None
+            while images is None:
+                try:
+                    images = self._images(part, count)
+                except DecodeError as raised:
+                    row = raised.facts.get("row")
+                    count, error = row if isinstance(row, int) else 0, raised
             found.append(self._rows(kind, part, count, *images))
             if error is not None:
                 return pa.Table.from_batches(found, kind), error, part.commit_scn(count)
         return pa.Table.from_batches(found, kind), None, 0
+
+    def _images(self, part: _Held, count: int) -> tuple[Images, Images]:
+        """Images of the first changes, with what Oracle is asked for.
+
+        Raises:
+            DecodeError: A row is not understood, or Oracle does not tell its values.
+        """
+        old, new = part.images(self._reader, count)
+        if not new.untold:
+            return old, new
+        row_ids = part.facts(count)[_FACTS.index("row_id")].to_pylist()
+        asked: dict[tuple[Scn, str], dict[Column, int]] = {}
+        for row, column in new.untold:
+            # The last change of a row in its transaction has what the commit has.
+            place = Scn(part.commit_scn(row)), row_ids[row]
+            asked.setdefault(place, {})[column] = row
+        assert self._values_as_of is not None
+        names = sorted({column.name for _, column in new.untold})
+        try:
+            values = self._values_as_of(self.schema, names, list(asked))
+        except DecodeError as error:
+            first = min(row for row, _ in new.untold)
+            facts = {**error.facts, "row": first}
+            raise DecodeError(error.message, hint=error.hint, **facts) from error
+        return old, new.with_values(list(asked.values()), values)
 
     def _added(self, count: int, size: int) -> int:
         self.count += count

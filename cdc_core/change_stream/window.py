@@ -132,7 +132,9 @@ class WindowReader:
                 self._history.latest(table) if self._followed is None else self._at(event, table)
             )
             masks = self._rules.masks.get(table, {})
-            of_table = self._changes[table] = TableChanges(schema, self._form, masks)
+            of_table = self._changes[table] = TableChanges(
+                schema, self._form, masks, self._work.values_as_of
+            )
         return of_table
 
     def _at(self, event: Event | RunEvent, table: TableId) -> TableSchema:

@@ -296,11 +296,13 @@ class OpenLogReplicatorConfig(CaptureOptions):
     """The unit of dates and timestamps that arrive as numbers: what OpenLogReplicator's
     ``timestamp`` option says. Times in ISO 8601 need no unit."""
 
-    binary_floats: Literal["refuse", "take"] = "refuse"
+    binary_floats: Literal["refuse", "take", "reselect"] = "refuse"
     """What becomes of BINARY_FLOAT and BINARY_DOUBLE, of which OpenLogReplicator writes six
     significant digits only. ``refuse``, the default: a table that captures such a column leaves the
     stream at its first change. ``take``: the rounded values land; a comparison with Oracle finds
-    them."""
+    them. ``reselect``: Redolake reads them by ROWID as of the commit of their transaction, for
+    which Oracle needs the undo since then, and runs a query for up to 100 commits; the old image of
+    a change lacks them. It decodes rows of such tables one by one."""
 
     window_bytes_max: Annotated[int, Field(ge=1024)] = 256 * 1024**2
     """Messages of one window, in bytes, about: a window ends at the first place after them where
@@ -351,9 +353,21 @@ class XStreamConfig(CaptureOptions):
     database: str | None = None
     """The database whose LCRs count, as they name it. By default all must be of one database."""
 
+    lobs: LobsFrom = "redo"
+    """Where Redolake gets LOBs that are written in pieces (`DBMS_LOB.WRITE`, `ERASE` or `TRIM`), of
+    which no LCR has the whole value. ``redo``, the default: nowhere; a table that captures such a
+    LOB leaves the stream. ``reselect``: Redolake reads them by ROWID as of the commit of their
+    transaction. Oracle needs the undo since then, and runs a query for up to 100 commits with such
+    changes."""
+
     window_bytes_max: Annotated[int, Field(ge=1024)] = 256 * 1024**2
     """Recorded LCRs of one window, in bytes, about: a window ends at the first place after them
     where it is known to be complete."""
+
+    @property
+    def reselects_lobs(self) -> bool:
+        """Are LOBs that the redo does not carry whole read from Oracle?"""
+        return self.lobs == "reselect"
 
     @model_validator(mode="after")
     def _reads_one(self) -> Self:

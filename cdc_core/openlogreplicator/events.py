@@ -13,10 +13,11 @@ import msgspec
 import numpy as np
 
 from cdc_core.change_stream.form import DecodedLines, Op, Ordinals, RunEvent, TableShape
+from cdc_core.change_stream.one_database import OneDatabase
 from cdc_core.decode.kernels import records
 from cdc_core.decode.records import KeptRows, RecordBlock, keep_rows, read_messages
 from cdc_core.decode.text_source import Words
-from cdc_core.errors import ConfigError, PreflightError
+from cdc_core.errors import PreflightError
 from cdc_core.openlogreplicator.messages import (
     SECONDS_MAX,
     SHAPE_DECODER,
@@ -239,8 +240,7 @@ class MessageEvents:
     """
 
     def __init__(self, database: str | None, state: Mapping[str, Any]) -> None:
-        self._wanted = database
-        self._database: str | None = database or state.get("database")
+        self._database = OneDatabase("OpenLogReplicator's messages", database, state)
         self._thread: int | None = None
 
     def events(
@@ -260,7 +260,7 @@ class MessageEvents:
 
     def state(self) -> Mapping[str, Any]:
         """See :meth:`EventReader.state`."""
-        return {} if self._database is None else {"database": self._database}
+        return self._database.state()
 
     def _counts(self, message: Message | MessageRows) -> bool:
         """Is the message of the captured database? All are of one redo thread."""
@@ -272,18 +272,7 @@ class MessageEvents:
                     threads=f"{self._thread}, {message.rth}",
                 )
             self._thread = message.rth
-        if message.db is None or message.db == self._database:
-            return True
-        if self._wanted is not None:
-            return message.db == self._wanted
-        if self._database is not None:
-            raise ConfigError(
-                "OpenLogReplicator's messages are of more than one database",
-                hint="Name the one to capture under capture.database.",
-                databases=f"{self._database}, {message.db}",
-            )
-        self._database = message.db
-        return True
+        return self._database.counts(message.db)
 
 
 def _shape(described: bytes, *, is_ddl: bool) -> TableShape:

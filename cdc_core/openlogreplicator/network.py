@@ -9,50 +9,20 @@ Delta commits only.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import BinaryIO
 
 import msgspec
 
-from cdc_core.capture.logs import positions
+from cdc_core.change_reader import Start
 from cdc_core.config import OpenLogReplicatorConfig
 from cdc_core.errors import LogsNotReadyError, PreflightError, RedoUnavailableError
-from cdc_core.landing.store import LandingStore
-from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.openlogreplicator.events import MessageRows, decoded_messages
+from cdc_core.model.scn import Scn
 from cdc_core.openlogreplicator.messages import DECODER, Message, not_a_message
 from cdc_core.openlogreplicator.protocol import NOTHING_CONFIRMED, Answer, Connection, Reply
-from cdc_core.oracle.session import OracleSession
 
 _LOG = logging.getLogger(__name__)
 _WARN_AT = 0.8
-_BATCH_BYTES = 4 * 1024**2
-
-
-@dataclass(frozen=True, slots=True)
-class ServerPlace:
-    """A window ends in the messages of a server, which sends them again: nothing more is to be
-    known."""
-
-    source: str
-
-    def as_json(self) -> dict[str, str]:
-        """For a window's manifest."""
-        return {"source": self.source}
-
-
-@dataclass(frozen=True, slots=True)
-class ReceivedBatch:
-    """Some messages of a server."""
-
-    records: Sequence[Message | MessageRows]
-    source: str
-
-    def place(self, at: int) -> ServerPlace:  # noqa: ARG002 - the server sends all again
-        """See :meth:`Batch.place`."""
-        return ServerPlace(self.source)
 
 
 class NetworkMessages:
@@ -61,7 +31,7 @@ class NetworkMessages:
     def __init__(self, how: OpenLogReplicatorConfig) -> None:
         assert how.host is not None
         assert how.source is not None
-        self._how, self._host, self._source = how, how.host, how.source
+        self._how, self._host, self.source = how, how.host, how.source
 
     def info(self) -> Reply:
         """What the server is doing."""
@@ -87,71 +57,53 @@ class NetworkMessages:
             )
         return Scn(reply.scn)
 
-    def cuts(self, low: Scn, enough: Scn) -> list[Scn]:
-        """Upper ends of windows above ``low`` that the server's messages prove, up to ``enough``
-        and a little more, about every ``window_bytes_max`` bytes."""
-        rising, received, last = [low], 0, low
-        for message, body in self._bodies():
-            received += len(body)
-            if message.proves is not None and message.proves > last:
-                last = Scn(message.proves)
-                if received >= self._how.window_bytes_max:
-                    rising.append(last)
-                    received = 0
-            if last >= enough:
-                break
-        return [*rising[1:], *([last] if last > rising[-1] else [])]
+    def cuts(self, low: Scn, now: Start, applied: Scn | None) -> list[Scn]:
+        """Upper ends of windows above ``low`` that the server's messages prove, up to the present
+        and a little more, about every ``window_bytes_max`` bytes. Lets the server forget what is
+        ``applied``.
 
-    def spool(self, window: ScnWindow, landing: LandingStore) -> Spool:
-        """All messages up to the one that proves a window complete, in a file without a name.
+        It forgets by the beginning of transactions. So the SCN that is confirmed is below the
+        beginning of every transaction that commits above ``applied``: of those that were received,
+        of those that are open now, and of what comes later. What committed until now must have been
+        received.
+        """
+        rising, received, proved = [low], 0, low
+        bound = min(applied or 0, now.mining_low)
+        with self._continued() as (server, reply):
+            for message, body in self._messages(server, reply):
+                received += len(body)
+                scn, begins = message.commit_scn, message.begin_scn
+                if scn is not None and begins is not None and scn > (applied or 0):
+                    bound = min(bound, Scn(begins - 1))
+                if message.proves is not None and message.proves > proved:
+                    proved = Scn(message.proves)
+                    if received >= self._how.window_bytes_max:
+                        rising.append(proved)
+                        received = 0
+                if (message.proves or 0) >= now.snapshot_scn:
+                    self._confirm(server, reply, bound)
+                    break
+        return [*rising[1:], *([proved] if proved > rising[-1] else [])]
+
+    def sent(self, low: Scn) -> Generator[tuple[Message, bytes]]:
+        """All messages that the server holds, as lines, and what comes until it is silent.
 
         Raises:
-            LogsNotReadyError: The server does not send that one.
+            RedoUnavailableError: They begin above ``low``, and the server did.
         """
-        file = landing.scratch()
-        try:
-            for message, body in self._bodies(window.scn_low):
-                file.write(body.replace(b"\n", b" ") + b"\n")
-                if message.proves is not None and message.proves >= window.scn_high:
-                    return Spool(file, self._source)
-        except BaseException:
-            file.close()
-            raise
-        file.close()
-        raise LogsNotReadyError(
-            "OpenLogReplicator's messages do not reach the end of the window yet",
-            hint="The window is captured with the next run.",
-            window=window.key,
-        )
-
-    def confirm(self, session: OracleSession, applied: Scn) -> Scn | None:
-        """Let the server forget what is applied; up to which SCN, None where nothing can be said.
-
-        The server forgets by the beginning of transactions. So the SCN is below the beginning of
-        every transaction that commits above ``applied``: of those that were received, of those that
-        are open now, and of what comes later. What committed until now must have been received.
-        """
-        now = positions.read_start(session)
-        bound = min(applied, now.mining_low)
         with self._continued() as (server, reply):
-            if reply.c_scn not in (None, NOTHING_CONFIRMED) and (reply.c_scn or 0) >= bound:
-                return None
-            proved = 0
-            for body in server.messages(self._how.idle_seconds):
-                message = _decoded(body)
-                scn = message.commit_scn
-                if scn is not None and scn > applied and message.begin_scn is not None:
-                    bound = min(bound, Scn(message.begin_scn - 1))
-                proved = max(proved, message.proves or 0)
-                if proved >= now.snapshot_scn:
-                    break
-            if proved < now.snapshot_scn:
-                return None
+            for message, body in self._messages(server, reply, low):
+                yield message, body.replace(b"\n", b" ") + b"\n"
+
+    def _confirm(self, server: Connection, reply: Reply, bound: int) -> None:
+        """Let the server forget what began at an SCN or below, unless it has."""
+        if bound > 0 and (reply.c_scn in (None, NOTHING_CONFIRMED) or (reply.c_scn or 0) < bound):
             server.confirm(bound)
             server.info()
-        return bound
 
-    def _bodies(self, low: Scn | None = None) -> Iterator[tuple[Message, bytes]]:
+    def _messages(
+        self, server: Connection, reply: Reply, low: Scn | None = None
+    ) -> Iterator[tuple[Message, bytes]]:
         """All messages that the server holds, and what comes until it is silent.
 
         Raises:
@@ -159,14 +111,13 @@ class NetworkMessages:
             PreflightError: The server's queue is full.
         """
         count = 0
-        with self._continued() as (server, reply):
-            for body in server.messages(self._how.idle_seconds):
-                message = _decoded(body)
-                message.check()
-                if count == 0 and low is not None and (message.proves or 0) > low:
-                    self._refuse_gap(low, reply, message.proves)
-                count += 1
-                yield message, body
+        for body in server.messages(self._how.idle_seconds):
+            message = _decoded(body)
+            message.check()
+            if count == 0 and low is not None and (message.proves or 0) > low:
+                self._refuse_gap(low, reply, message.proves)
+            count += 1
+            yield message, body
         if count >= self._how.queue_size:
             raise PreflightError(
                 "OpenLogReplicator's queue is full: it sends nothing until messages are confirmed, and they do not prove a window complete",
@@ -191,10 +142,8 @@ class NetworkMessages:
                 server_begins=reply.scn,
             )
 
-    @contextmanager
-    def _connected(self) -> Iterator[Connection]:
-        with Connection(self._host, self._how.port, self._source) as server:
-            yield server
+    def _connected(self) -> Connection:
+        return Connection(self._host, self._how.port, self.source)
 
     @contextmanager
     def _continued(self) -> Iterator[tuple[Connection, Reply]]:
@@ -213,28 +162,6 @@ class NetworkMessages:
                 )
             server.resume()
             yield server, reply
-
-
-class Spool:
-    """Received messages in a file; read as often as one likes, then closed."""
-
-    def __init__(self, file: BinaryIO, source: str) -> None:
-        self._file, self._source = file, source
-
-    def batches(self) -> Iterator[ReceivedBatch]:
-        """The messages from the first on."""
-        at = 0
-        while True:
-            self._file.seek(at)
-            lines = self._file.read(_BATCH_BYTES) + self._file.readline()
-            if not lines:
-                return
-            at = self._file.tell()
-            yield ReceivedBatch(decoded_messages(lines, _decoded).records, self._source)
-
-    def close(self) -> None:
-        """Give the file up."""
-        self._file.close()
 
 
 def _decoded(body: bytes) -> Message:

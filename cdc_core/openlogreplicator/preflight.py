@@ -9,15 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from cdc_core.capture.preflight import logs_all_columns
 from cdc_core.change_stream.files import RecordFiles
+from cdc_core.change_stream.preflight import check_files
 from cdc_core.config import OpenLogReplicatorConfig, TableConfig
-from cdc_core.errors import (
-    DecodeError,
-    LogsNotReadyError,
-    PreflightError,
-    StoreUnavailableError,
-)
+from cdc_core.errors import LogsNotReadyError, PreflightError
 from cdc_core.model.findings import Finding
 from cdc_core.openlogreplicator.messages import (
     CONFIGURE,
@@ -29,8 +24,6 @@ from cdc_core.openlogreplicator.messages import (
 from cdc_core.openlogreplicator.network import NetworkMessages
 from cdc_core.openlogreplicator.protocol import Answer
 from cdc_core.oracle.session import OracleSession
-from cdc_core.preflight.checks import CheckInput, found_by
-from cdc_core.preflight.redo import LOGGING, ROW_CHECKS
 from cdc_core.schema.dictionary_queries import tables_condition
 
 _FLOATS = """
@@ -40,58 +33,33 @@ SELECT OWNER, TABLE_NAME, COLUMN_NAME
  ORDER BY OWNER, TABLE_NAME, COLUMN_ID"""
 
 
-def check_tables(
+def check_floats(
     session: OracleSession, tables: Sequence[TableConfig], how: OpenLogReplicatorConfig
-) -> list[Finding]:
-    """What the tables' redo, or their columns, lack."""
-    looked = CheckInput(session, tables)
-    checks = ROW_CHECKS if logs_all_columns(session) else (LOGGING, *ROW_CHECKS)
-    findings = found_by(checks, looked)
-    if how.binary_floats == "take":
-        return findings
-    condition, binds = tables_condition(looked.tables, "OWNER", "TABLE_NAME")
+) -> Iterator[Finding]:
+    """Binary floats, which have six digits in the messages."""
+    if how.binary_floats != "refuse":
+        return
     entries = {one.table: one for one in tables}
-    known = {(one.owner, one.name): one for one in looked.tables}
+    condition, binds = tables_condition(list(entries), "OWNER", "TABLE_NAME")
+    known = {(one.owner, one.name): one for one in entries}
     for owner, name, column in session.fetch_all(_FLOATS.format(tables=condition), binds):
         table = known[owner, name]
         if not entries[table].excludes(column):
-            findings.append(
-                Finding(
-                    f"{table}.{column} is a binary float, of which OpenLogReplicator writes six digits",
-                    "Name the column under columns_exclude of the table, or set `capture.binary_floats: take`.",
-                    table,
-                )
+            yield Finding(
+                f"{table}.{column} is a binary float, of which OpenLogReplicator writes six digits",
+                "Name the column under columns_exclude of the table, or set `capture.binary_floats` to `reselect` or `take`.",
+                table,
             )
-    return findings
 
 
 def check_messages(open_files: Callable[[], RecordFiles], folder: str | None) -> list[Finding]:
     """What the folder or the messages in it lack."""
-    try:
-        messages = open_files().newest()
-    except (PreflightError, DecodeError, StoreUnavailableError) as error:
-        return [Finding(error.what_happened, error.hint)]
-    if not messages:
-        return [
-            Finding(
-                f"OpenLogReplicator has not written a message into {folder} yet",
-                f"Start it; with {FLAGS_LINE} of its source it sends checkpoints when nothing else happens.",
-                is_problem=False,
-            )
-        ]
-    findings = [
-        Finding(f"OpenLogReplicator's messages lack {member}", CONFIGURE)
-        for member in dict.fromkeys(_lacking(messages))
-    ]
-    if not any(one.payload[0].op == "chkpt" for one in messages if one.payload):
-        findings.append(
-            Finding(
-                "OpenLogReplicator sends no checkpoint messages: a window waits for the next transaction",
-                f"Set {FLAGS_LINE} of its source.",
-                is_problem=False,
-            )
-        )
-    return findings
+    empty = Finding(
+        f"OpenLogReplicator has not written a message into {folder} yet",
+        f"Start it; with {FLAGS_LINE} of its source it sends checkpoints when nothing else happens.",
+        is_problem=False,
+    )
+    return check_files(open_files, _findings, empty)
 
 
 def check_server(network: NetworkMessages) -> list[Finding]:
@@ -105,9 +73,18 @@ def check_server(network: NetworkMessages) -> list[Finding]:
         if reply.code is Answer.READY
         else f"replicates from SCN {reply.scn} on"
     )
-    return [
-        Finding(f"OpenLogReplicator {what}", "", is_problem=False),
-    ]
+    return [Finding(f"OpenLogReplicator {what}", "", is_problem=False)]
+
+
+def _findings(messages: Sequence[Message]) -> Iterator[Finding]:
+    for member in dict.fromkeys(_lacking(messages)):
+        yield Finding(f"OpenLogReplicator's messages lack {member}", CONFIGURE)
+    if not any(one.payload[0].op == "chkpt" for one in messages if one.payload):
+        yield Finding(
+            "OpenLogReplicator sends no checkpoint messages: a window waits for the next transaction",
+            f"Set {FLAGS_LINE} of its source.",
+            is_problem=False,
+        )
 
 
 def _lacking(messages: Sequence[Message]) -> Iterator[str]:

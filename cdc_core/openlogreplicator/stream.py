@@ -4,12 +4,13 @@ from?"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
-from cdc_core.change_reader import WindowWork
+from cdc_core.change_reader import Start, WindowWork
 from cdc_core.change_stream.files import RecordFiles
 from cdc_core.change_stream.form import Batch, DecodedLines, Wording
+from cdc_core.change_stream.spool import spooled
 from cdc_core.config import OpenLogReplicatorConfig, TableConfig
 from cdc_core.errors import DecodeError, RedoUnavailableError
 from cdc_core.landing.store import LandingStore
@@ -18,9 +19,8 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.openlogreplicator.events import MessageEvents, decoded_messages
 from cdc_core.openlogreplicator.messages import DECODER, FLAGS_LINE, not_a_message
 from cdc_core.openlogreplicator.network import NetworkMessages
-from cdc_core.openlogreplicator.preflight import check_messages, check_server, check_tables
+from cdc_core.openlogreplicator.preflight import check_floats, check_messages, check_server
 from cdc_core.openlogreplicator.values import RowReader
-from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.table import Column, TableSchema
 
@@ -83,10 +83,10 @@ class MessageStream:
     def check(self, session: OracleSession, tables: Sequence[TableConfig]) -> list[Finding]:
         """See :meth:`Stream.check`; the messages are looked at, not OpenLogReplicator's
         configuration."""
-        findings = check_tables(session, tables, self._how)
+        found = [*check_floats(session, tables, self._how)]
         if network := self._network:
-            return [*findings, *check_server(network)]
-        return [*findings, *check_messages(self._files, self._how.folder)]
+            return [*found, *check_server(network)]
+        return [*found, *check_messages(self._files, self._how.folder)]
 
     def begins_at(self, low: Scn, *, is_first: bool) -> Scn | None:
         """See :meth:`Stream.begins_at`."""
@@ -94,10 +94,12 @@ class MessageStream:
             return network.begins_at(low, may_start=is_first)
         return self._files().begins_at()
 
-    def cuts(self, low: Scn, enough: Callable[[], Scn]) -> list[Scn]:
-        """See :meth:`Stream.cuts`."""
+    def cuts(
+        self, low: Scn, present: Callable[[], Start], applied: Callable[[], Scn] | None
+    ) -> list[Scn]:
+        """See :meth:`Stream.cuts`: what is applied is confirmed to the network writer."""
         if network := self._network:
-            return network.cuts(low, enough())
+            return network.cuts(low, present(), None if applied is None else applied())
         return self._files().cuts(low)
 
     @contextmanager
@@ -113,15 +115,10 @@ class MessageStream:
                     hint="`redolake table resnapshot OWNER.TABLE` reads a table again from Oracle.",
                     window=window.key,
                 )
-            with closing(network.spool(window, landing)) as spool:
-                yield spool.batches
+            sent = network.sent(window.scn_low)
+            with spooled(self.form, network.source, sent, window, landing) as batches:
+                yield batches
             return
         files = self._files()
         start = files.resume(work.reader, window.scn_low)
         yield lambda: files.blocks(start)
-
-    def release(self, database: OracleDatabase, applied: Scn) -> None:
-        """See :meth:`Stream.release`: what is applied is confirmed to the network writer."""
-        if network := self._network:
-            with database.session() as session:
-                network.confirm(session, applied)

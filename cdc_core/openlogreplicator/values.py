@@ -19,7 +19,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.change_stream.images import ABSENT, RefusedValueError
+from cdc_core.change_stream.images import ABSENT, UNTOLD, RefusedValueError
 from cdc_core.config import OpenLogReplicatorConfig
 from cdc_core.decode.batch import Operations, ScannedBatch, scan_records
 from cdc_core.decode.kernels import records
@@ -78,6 +78,9 @@ class RowReader:
         names = [f"c{at}" for at in range(len(columns))]
         read = [_reading(one, how) for one in columns]
         self._plan = _plan(schema, columns, how)
+        is_short = how.binary_floats == "reselect"
+        self._short = [at for at, one in enumerate(columns) if is_short and _is_binary_float(one)]
+        self.asks = bool(self._short)
         self._tokens = {
             at: msgspec.json.Decoder(list[read[at][0] | None])  # type: ignore[misc]
             for at, one in enumerate(self._plan.columns)
@@ -110,8 +113,12 @@ class RowReader:
         rows = self._decoder.decode(b"[" + b",".join([one or b"null" for one in images]) + b"]")
         whole: list[Any] = [self._nothing if row is None else row for row in rows]
         if self._values is None:
-            return [[row.c0 for row in whole]]
-        return [list(column) for column in zip(*map(self._values, whole), strict=True)]
+            found = [[row.c0 for row in whole]]
+        else:
+            found = [list(column) for column in zip(*map(self._values, whole), strict=True)]
+        for at in self._short:
+            found[at] = [one if one is None or one is ABSENT else UNTOLD for one in found[at]]
+        return found
 
     def convert(self, at: int, values: list[Any]) -> pa.Array:
         """See :meth:`RowForm.convert`."""
@@ -119,6 +126,8 @@ class RowReader:
 
     def scan(self, rows: KeptRows, operations: Operations) -> ScannedBatch:
         """See :meth:`RunForm.scan`."""
+        if self.asks:
+            raise RefusedValueError("Oracle is asked for values of such rows")
         found = scan_records(rows.words, operations, self._plan)
         for arrays in (found.before, found.after):
             if arrays is None:
@@ -156,7 +165,7 @@ def _reading(column: Column, how: OpenLogReplicatorConfig) -> tuple[Any, _Conver
     kind, read = arrow_type(as_read(column)), as_read(column)
     if column.data_type in NUMBER_TYPES:
         return _number(kind)
-    if column.data_type in ("BINARY_FLOAT", "BINARY_DOUBLE"):
+    if _is_binary_float(column):
         return float, _binary_floats(kind, is_taken=how.binary_floats == "take")
     if column.data_type in ("RAW", "BLOB"):
         return str, lambda values: pa.array([_bytes(one) for one in values], pa.binary())
@@ -178,6 +187,10 @@ def _reading(column: Column, how: OpenLogReplicatorConfig) -> tuple[Any, _Conver
     return str, lambda values: pa.array(values, pa.string())
 
 
+def _is_binary_float(column: Column) -> bool:
+    return column.data_type in ("BINARY_FLOAT", "BINARY_DOUBLE")
+
+
 def _number(kind: pa.DataType) -> tuple[Any, _Convert]:
     if pa.types.is_int64(kind):
         return int, lambda values: pa.array(values, pa.int64())
@@ -194,8 +207,8 @@ def _binary_floats(kind: pa.DataType, *, is_taken: bool) -> _Convert:
     def convert(values: list[Any]) -> pa.Array:
         if not is_taken and any(one is not None for one in values):
             raise RefusedValueError(
-                "OpenLogReplicator writes six digits of a binary float; with "
-                "`capture.binary_floats: take` these are taken"
+                "OpenLogReplicator writes six digits of a binary float; with `capture.binary_floats` Redolake reads it from "
+                "Oracle, or takes these"
             )
         return pa.array(values, kind)
 

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from cdc_core.change_stream.form import Op, Ordinals, TableShape
-from cdc_core.errors import ConfigError, DecodeError, LogsNotReadyError, RedoUnavailableError
+from cdc_core.change_stream.one_database import OneDatabase
+from cdc_core.errors import DecodeError, LogsNotReadyError, RedoUnavailableError
 from cdc_core.model.scn import ScnWindow
 from cdc_core.xstream.lcrs import (
     IN_FLIGHT,
@@ -25,8 +26,16 @@ from cdc_core.xstream.lcrs import (
 )
 from cdc_core.xstream.runs import LcrRun, RowLcrs
 
-_OPS: dict[str, Op] = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "COMMIT": "commit"}
 _PIECES = frozenset({"LOB WRITE", "LOB TRIM", "LOB ERASE"})
+_OPS: dict[str, Op] = {
+    "INSERT": "c",
+    "UPDATE": "u",
+    "DELETE": "d",
+    "COMMIT": "commit",
+    **dict.fromkeys(_PIECES, "u"),
+}
+_WHOLE_BYTES = 1024**2
+"""The value of which an LCR has a piece is taken to have so many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +123,8 @@ class LcrEvent:
     def size(self) -> int:
         """See :class:`Event`."""
         lcr = self.lcr
-        return sum(len(one.value or "") for one in (*lcr.old, *lcr.new, *lcr.chunks))
+        size = sum(len(one.value or "") for one in (*lcr.old, *lcr.new, *lcr.chunks))
+        return size + (_WHOLE_BYTES if lcr.command in _PIECES else 0)
 
     @property
     def moment(self) -> datetime | None:
@@ -153,8 +163,8 @@ class LcrEvents:
     """
 
     def __init__(self, window: ScnWindow, database: str | None, state: Mapping[str, Any]) -> None:
-        self._low, self._wanted = window.scn_low, database
-        self._database: str | None = database or state.get("database")
+        self._low = window.scn_low
+        self._database = OneDatabase("XStream's LCRs", database, state)
         self._position = bytes.fromhex(state.get("position", ""))
         self._open: str | None = None
 
@@ -165,8 +175,7 @@ class LcrEvents:
             DecodeError: The window's last transaction has no COMMIT.
         """
         self._refuse_open()
-        found = {"position": self._position.hex()}
-        return found if self._database is None else {**found, "database": self._database}
+        return {"position": self._position.hex(), **self._database.state()}
 
     def events(self, lcr: Lcr | RowLcrs, ordinals: Ordinals) -> Iterator[LcrEvent | LcrRun]:
         """See :meth:`EventReader.events`.
@@ -184,7 +193,7 @@ class LcrEvents:
             self._position = self._position or at
             return
         self._position = at
-        if lcr.kind == "low" or not self._counts(lcr):
+        if lcr.kind == "low" or not self._database.counts(lcr.database):
             return
         op = "ddl" if lcr.kind == "ddl" else self._op_of(lcr)
         if op is None:
@@ -205,7 +214,7 @@ class LcrEvents:
         if not len(rows.positions):
             return
         self._position = rows.last_position
-        if not self._counts(first):
+        if not self._database.counts(first.database):
             return
         ordinal = ordinals.take(len(rows.positions))
         if first.transaction != self._open:
@@ -256,28 +265,11 @@ class LcrEvents:
         op = _OPS.get(lcr.command)
         if op is not None or lcr.command == "START_TX":
             return op
-        if lcr.command in _PIECES:
-            return "u"  # which the table's reader refuses
         raise DecodeError(
             f"XStream's command {lcr.command} is not known",
             hint="Create the outbound server with committed_data_only TRUE, which is Oracle's default.",
             xid=lcr.xid,
         )
-
-    def _counts(self, lcr: Lcr) -> bool:
-        """Is the LCR of the captured database?"""
-        if lcr.database is None or lcr.database == self._database:
-            return True
-        if self._wanted is not None:
-            return lcr.database == self._wanted
-        if self._database is not None:
-            raise ConfigError(
-                "XStream's LCRs are of more than one database",
-                hint="Name the one to capture under capture.database.",
-                databases=f"{self._database}, {lcr.database}",
-            )
-        self._database = lcr.database
-        return True
 
 
 def _number(text: str | None) -> int | None:

@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from cdc_core.capture.preflight import logs_all_columns
 from cdc_core.change_stream.files import RecordFiles
-from cdc_core.config import TableConfig, XStreamConfig
-from cdc_core.errors import (
-    ConfigError,
-    DecodeError,
-    OracleError,
-    PreflightError,
-    StoreUnavailableError,
-)
+from cdc_core.change_stream.preflight import check_files
+from cdc_core.config import XStreamConfig
+from cdc_core.errors import ConfigError, OracleError, PreflightError
 from cdc_core.model.findings import Finding
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
-from cdc_core.preflight.checks import CheckInput, found_by
-from cdc_core.preflight.redo import LOGGING, ROW_CHECKS
 from cdc_core.xstream.client import UNPROVED
 from cdc_core.xstream.lcrs import EXTRA_ATTRIBUTE, Lcr
 from cdc_core.xstream.library import load_library
@@ -35,12 +27,6 @@ _PINNED = """
 SELECT COUNT(*), SUM(BLOCKS * BLOCK_SIZE)
   FROM V$ARCHIVED_LOG
  WHERE NEXT_CHANGE# > :scn AND DELETED = 'NO'"""
-
-
-def check_tables(session: OracleSession, tables: Sequence[TableConfig]) -> list[Finding]:
-    """What the tables' redo lacks."""
-    checks = ROW_CHECKS if logs_all_columns(session) else (LOGGING, *ROW_CHECKS)
-    return found_by(checks, CheckInput(session, tables))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,24 +104,19 @@ def check_server(session: OracleSession, how: XStreamConfig) -> list[Finding]:
 
 def check_recordings(open_files: Callable[[], RecordFiles], folder: str | None) -> list[Finding]:
     """What the folder or the LCRs in it lack."""
-    try:
-        lcrs = open_files().newest()
-        lacking = dict.fromkeys(_lacking(lcrs))
-    except (PreflightError, DecodeError, StoreUnavailableError) as error:
-        return [Finding(error.what_happened, error.hint)]
-    if not lcrs:
-        return [
-            Finding(
-                f"no LCR has been recorded into {folder} yet",
-                "`redolake xstream record` writes recordings there.",
-                is_problem=False,
-            )
-        ]
-    return [Finding(f"XStream's LCRs lack {member}", EXTRA_ATTRIBUTE) for member in lacking]
+    empty = Finding(
+        f"no LCR has been recorded into {folder} yet",
+        "`redolake xstream record` writes recordings there.",
+        is_problem=False,
+    )
+    return check_files(open_files, _lacking, empty)
 
 
-def _lacking(lcrs: Sequence[Lcr]) -> Iterator[str]:
+def _lacking(lcrs: Sequence[Lcr]) -> Iterator[Finding]:
     for lcr in lcrs:
         lcr.check()
-        if lcr.kind == "row" and (lcr.old or lcr.new) and "ROW_ID" not in lcr.attributes:
-            yield "ROW_ID"
+    if any(
+        one.kind == "row" and (one.old or one.new) and "ROW_ID" not in one.attributes
+        for one in lcrs
+    ):
+        yield Finding("XStream's LCRs lack ROW_ID", EXTRA_ATTRIBUTE)

@@ -7,55 +7,28 @@ watermark moves behind the Delta commits only.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from typing import BinaryIO
+import uuid
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
-from cdc_core.change_reader import WindowWork
+from cdc_core.change_reader import Start, WindowWork
 from cdc_core.change_stream.files import RecordFiles
 from cdc_core.change_stream.folders import make_folder, new_file
 from cdc_core.change_stream.form import Batch
+from cdc_core.change_stream.spool import spooled
 from cdc_core.config import OracleConfig, TableConfig, XStreamConfig
-from cdc_core.errors import LogsNotReadyError, RedoUnavailableError
+from cdc_core.errors import RedoUnavailableError
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.database import OracleDatabase, current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.xstream.client import LcrSource, OciSource
-from cdc_core.xstream.lcrs import DECODER, Lcr, line_of
-from cdc_core.xstream.preflight import check_server, check_tables, outbound_server
-from cdc_core.xstream.runs import RowLcrs, decoded_lcrs
+from cdc_core.xstream.lcrs import Lcr, line_of
+from cdc_core.xstream.preflight import check_server, outbound_server
 from cdc_core.xstream.stream import LcrForm
 
-_BATCH_BYTES = 4 * 1024**2
 _EMPTY_CALLS_MAX = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ServerPlace:
-    """A window ends in the LCRs of a server, which gives them again: nothing more is to be
-    known."""
-
-    server: str
-
-    def as_json(self) -> dict[str, str]:
-        """For a window's manifest."""
-        return {"server": self.server}
-
-
-@dataclass(frozen=True, slots=True)
-class ReceivedBatch:
-    """Some LCRs of a server."""
-
-    records: Sequence[Lcr | RowLcrs]
-    server: str
-
-    def place(self, at: int) -> ServerPlace:  # noqa: ARG002 - the server gives all again
-        """See :meth:`Batch.place`."""
-        return ServerPlace(self.server)
 
 
 class OutboundServer:
@@ -64,12 +37,12 @@ class OutboundServer:
     def __init__(self, how: XStreamConfig, oracle: OracleConfig, database: OracleDatabase) -> None:
         assert how.server is not None
         self._how, self._oracle, self._name = how, oracle, how.server
-        self._database, self._lock = database, threading.Lock()
+        self._database = database
         self.form = LcrForm(how)
 
-    def check(self, session: OracleSession, tables: Sequence[TableConfig]) -> list[Finding]:
+    def check(self, session: OracleSession, tables: Sequence[TableConfig]) -> list[Finding]:  # noqa: ARG002
         """See :meth:`Stream.check`."""
-        return [*check_tables(session, tables), *check_server(session, self._how)]
+        return check_server(session, self._how)
 
     def begins_at(self, low: Scn, *, is_first: bool) -> Scn | None:  # noqa: ARG002
         """See :meth:`Stream.begins_at`: of a transaction that commits above the watermark, the
@@ -77,12 +50,17 @@ class OutboundServer:
         with self._database.session() as session:
             return outbound_server(session, self._name).begins
 
-    def cuts(self, low: Scn, enough: Callable[[], Scn]) -> list[Scn]:
-        """See :meth:`Stream.cuts`: about every ``window_bytes_max`` bytes. Where the server has let
-        go of LCRs above ``low``, whoever captures the first window finds the gap."""
-        high = enough()
+    def cuts(
+        self, low: Scn, present: Callable[[], Start], applied: Callable[[], Scn] | None
+    ) -> list[Scn]:
+        """See :meth:`Stream.cuts`: about every ``window_bytes_max`` bytes. The processed low
+        watermark moves to what is applied. Where the server has let go of LCRs above ``low``,
+        whoever captures the first window finds the gap."""
+        high, processed = present().snapshot_scn, self._processed()
         rising, received, last = [low], 0, low
-        with self._attached(max(low, self._processed() or low)) as source:
+        with self._attached(max(low, processed or low)) as source:
+            if applied is not None and (processed or 0) < (done := applied()) - 1:
+                source.set_low_watermark(done)
             for lcr, line in lines_of(source, high):
                 received += len(line)
                 if lcr.proves is not None and lcr.proves > last:
@@ -108,15 +86,9 @@ class OutboundServer:
                 hint="`redolake table resnapshot OWNER.TABLE` reads a table again from Oracle.",
                 window=window.key,
             )
-        with closing(self._spooled(window, landing)) as file:
-            yield lambda: _batches(file, self._name)
-
-    def release(self, database: OracleDatabase, applied: Scn) -> None:  # noqa: ARG002
-        """See :meth:`Stream.release`: the processed low watermark moves to what is applied."""
-        processed = self._processed()
-        if processed is None or processed < applied - 1:
-            with self._attached(applied) as source:
-                source.set_low_watermark(applied)
+        sent = self._sent(window)
+        with spooled(self.form, self._name, sent, window, landing) as batches:
+            yield batches
 
     def record(self, folder: str, *, low: Scn | None) -> int:
         """See :meth:`Recorder.record`: in the form of :mod:`cdc_core.xstream.lcrs`."""
@@ -127,32 +99,22 @@ class OutboundServer:
         begins = Scn(low or recorded.newest_proof() or now)
         name = f"lcrs_{recorded.newest_number() + 1:06d}.jsonl"
         count = 0
-        with self._attached(begins) as source, new_file(folder, name) as file:
-            start = Lcr(kind="start", position=source.position_of(begins).hex(), scn=begins)
-            file.write(line_of(start))
-            for _, line in lines_of(source, now):
-                file.write(line)
-                count += 1
+        with self._attached(begins) as source:
+            start = Lcr(
+                kind="start",
+                position=source.position_of(begins).hex(),
+                scn=begins,
+                attributes={"RECORDING": uuid.uuid4().hex},
+            )
+            with new_file(folder, name, line_of(start)) as file:
+                for _, line in lines_of(source, now):
+                    file.write(line)
+                    count += 1
         return count
 
-    def _spooled(self, window: ScnWindow, landing: LandingStore) -> BinaryIO:
-        """All LCRs up to the one that proves a window complete, in a file without a name."""
-        file = landing.scratch()
-        try:
-            with self._attached(window.scn_low) as source:
-                for lcr, line in lines_of(source, window.scn_high):
-                    file.write(line)
-                    if lcr.proves is not None and lcr.proves >= window.scn_high:
-                        return file
-        except BaseException:
-            file.close()
-            raise
-        file.close()
-        raise LogsNotReadyError(
-            "the outbound server's LCRs do not reach the end of the window yet",
-            hint="The window is captured with the next run.",
-            window=window.key,
-        )
+    def _sent(self, window: ScnWindow) -> Generator[tuple[Lcr, bytes]]:
+        with self._attached(window.scn_low) as source:
+            yield from lines_of(source, window.scn_high)
 
     def _processed(self) -> Scn | None:
         with self._database.session() as session:
@@ -173,7 +135,7 @@ class OutboundServer:
                 scn=low,
                 processed=processed,
             )
-        with self._lock, OciSource(self._how, self._oracle) as source:
+        with OciSource(self._how, self._oracle) as source:
             source.attach(low)
             yield source
             source.detach()
@@ -191,14 +153,3 @@ def lines_of(source: LcrSource, high: int) -> Iterator[tuple[Lcr, bytes]]:
             yield lcr, line_of(lcr)
             if lcr.proves is not None and lcr.proves >= high:
                 return
-
-
-def _batches(file: BinaryIO, server: str) -> Iterator[ReceivedBatch]:
-    at = 0
-    while True:
-        file.seek(at)
-        lines = file.readlines(_BATCH_BYTES)
-        if not lines:
-            return
-        at = file.tell()
-        yield ReceivedBatch(decoded_lcrs(b"".join(lines), DECODER.decode).records, server)

@@ -15,12 +15,11 @@ from cdc_core.errors import DecodeError
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.xstream.events import LcrEvents
 from cdc_core.xstream.lcrs import DECODER, not_an_lcr
-from cdc_core.xstream.preflight import check_recordings, check_tables
+from cdc_core.xstream.preflight import check_recordings
 from cdc_core.xstream.runs import decoded_lcrs
 from cdc_core.xstream.values import LcrRows
 
@@ -53,7 +52,7 @@ class LcrForm:
 
     def rows(self, schema: TableSchema, columns: Sequence[Column]) -> LcrRows:
         """See :meth:`StreamForm.rows`."""
-        return LcrRows(schema, columns)
+        return LcrRows(schema, columns, reselects=self._how.reselects_lobs)
 
 
 class Recordings:
@@ -67,17 +66,16 @@ class Recordings:
         assert how.folder is not None
         return RecordFiles(self.form, how.folder, how.files, how.window_bytes_max)
 
-    def check(self, session: OracleSession, tables: Sequence[TableConfig]) -> list[Finding]:
+    def check(self, session: OracleSession, tables: Sequence[TableConfig]) -> list[Finding]:  # noqa: ARG002
         """See :meth:`Stream.check`; the recorded LCRs are looked at, not the outbound server."""
-        findings = check_tables(session, tables)
-        return [*findings, *check_recordings(self._files, self._how.folder)]
+        return check_recordings(self._files, self._how.folder)
 
     def begins_at(self, low: Scn, *, is_first: bool) -> Scn | None:  # noqa: ARG002
         """See :meth:`Stream.begins_at`."""
         return self._files().begins_at()
 
-    def cuts(self, low: Scn, enough: Callable[[], Scn]) -> list[Scn]:  # noqa: ARG002
-        """See :meth:`Stream.cuts`."""
+    def cuts(self, low: Scn, *_: object) -> list[Scn]:
+        """See :meth:`Stream.cuts`: files keep what they have."""
         return self._files().cuts(low)
 
     @contextmanager
@@ -90,6 +88,3 @@ class Recordings:
         files = self._files()
         start = files.resume(work.reader, work.record.window.scn_low)
         yield lambda: files.blocks(start)
-
-    def release(self, database: OracleDatabase, applied: Scn) -> None:
-        """See :meth:`Stream.release`: files keep what they have."""

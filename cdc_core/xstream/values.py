@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.change_stream.images import ABSENT, RefusedValueError
+from cdc_core.change_stream.images import ABSENT, UNTOLD, RefusedValueError
 from cdc_core.decode.batch import Operations, ScannedBatch
 from cdc_core.decode.kernels.scan import DELETE, INSERT
 from cdc_core.decode.literals import LiteralRefusedError, value_of
@@ -72,8 +72,12 @@ _KNOWN_MAX = 100_000
 class LcrRows:
     """A :class:`~cdc_core.change_stream.form.RunForm`: rows of one version of a table in LCRs."""
 
-    def __init__(self, schema: TableSchema, columns: Sequence[Column]) -> None:
+    def __init__(
+        self, schema: TableSchema, columns: Sequence[Column], *, reselects: bool = False
+    ) -> None:
+        self.asks = reselects
         self._names = [one.name for one in columns]
+        self._lobs = frozenset(one.name for one in columns if one.is_lob)
         known = {one.name for one in schema.as_in_rows().in_oracle().columns}
         omitted = {name for name, _ in schema.omitted}
         self._known = known | omitted | {*schema.stored, *schema.excluded, ROW_ARCHIVAL}
@@ -148,20 +152,16 @@ class LcrRows:
                 f"the table's definition lacks columns: {', '.join(others)}; create the outbound server with include_ddl TRUE"
             )
 
-    def _row(self, image: RowImage) -> dict[str, Value]:
-        row = {one.name: one for one in image.values}
+    def _row(self, image: RowImage) -> dict[str, Any]:
+        row: dict[str, Any] = {one.name: one for one in image.values}
         if image.is_key_only:
             raise RefusedValueError(
                 "an LCR has the row's identity alone: the table has columns that XStream does not support, see "
                 "DBA_XSTREAM_OUT_SUPPORT_MODE"
             )
-        if image.is_piece and self._takes_piece(image):
-            raise RefusedValueError(
-                "a piece of a LOB was written, whose value no LCR has whole; write whole values, or name the column under "
-                "columns_exclude and create the outbound server without it"
-            )
+        untold = self._untold(image) if image.is_piece else frozenset[str]()
         pieces: dict[str, list[Value]] = {}
-        for chunk in image.chunks:
+        for chunk in () if image.is_piece else image.chunks:
             pieces.setdefault(chunk.name, []).append(chunk)
         for name, chunks in pieces.items():
             whole = "".join(one.value or "" for one in chunks)
@@ -172,12 +172,23 @@ class LcrRows:
         if image.is_whole and (missing := [name for name in self._names if name not in row]):
             raise RefusedValueError(f"an INSERT lacks columns: {', '.join(missing)}")
         self._refuse_others(row)
-        return row
+        return row | dict.fromkeys(untold, UNTOLD)
 
-    def _takes_piece(self, image: RowImage) -> bool:
-        """Is the LOB captured? One that the LCR does not name may be."""
-        lobs = {one.name for one in (*image.values, *image.chunks) if one.flags & LOB_DATA}
-        return not lobs or not lobs.isdisjoint(self._names)
+    def _untold(self, image: RowImage) -> frozenset[str]:
+        """The captured LOBs of which an LCR may write a piece: all, if it names none.
+
+        Raises:
+            RefusedValueError: Nobody asks Oracle for their values.
+        """
+        named = frozenset(
+            one.name for one in (*image.values, *image.chunks) if one.flags & LOB_DATA
+        )
+        lobs = named.intersection(self._names) if named else self._lobs
+        if (lobs or not named) and not self.asks:
+            raise RefusedValueError(
+                "a piece of a LOB was written, whose value no LCR has whole; with `capture.lobs: reselect` Redolake reads it from Oracle"
+            )
+        return lobs
 
 
 def _place_of(at: Numbers, rows: Numbers, count: int) -> Numbers:

@@ -7,11 +7,13 @@ Nothing that is done to it reaches the life, so what is not refused there hurts 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pyarrow.parquet as pq
 
 from tests.invariants.points import LakeKind, Role
 from tests.invariants.server import EmbeddedServer
@@ -61,6 +63,15 @@ def copy_store(folder: Path, place: Path) -> None:
         shutil.copyfile(path, place / path.name)
 
 
+def files_of(folders: Iterable[Path], table: str) -> list[Path]:
+    """Files of landed windows that have redo rows, or changes, of a table; the newest comes last."""
+    paths = [path for folder in folders for path in folder.glob("*-[0-9]*.parquet")]
+    own = [
+        one for one in paths if table in pq.read_table(one, columns=["table_name"])[0].to_pylist()
+    ]
+    return sorted(own, key=lambda path: path.stat().st_mtime_ns)
+
+
 @contextmanager
 def copied(
     folder: Path, place: Path, server: EmbeddedServer, lake: LakeKind, *, with_oracle: bool
@@ -73,7 +84,9 @@ def copied(
             if (folder / part).is_dir():
                 shutil.copytree(folder / part, place / part)
         copy_store(folder, place)
-        text = (folder / CONFIG).read_text().replace(str(folder), str(place))
+        text = (folder / CONFIG).read_text()
+        for part in (*PARTS, STORE):
+            text = text.replace(f"{folder}/{part}", f"{place}/{part}")
         own = None
         if with_oracle:
             data = place / ORACLE if (place / ORACLE).is_dir() else copy_oracle(folder, place)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from tests.invariants.points import FENCE, LINK, POINTS, UNFENCED, LakeKind, points_of
+from tests.invariants.points import FENCE, LINK, POINTS, UNFENCED, Capture, LakeKind, points_of
+from tests.invariants.ways import LEFT_OUT, reads_of
 
 WEIGHTS = {
     "load": 22, "tpcc": 12, "shift": 5, "again": 6, "long": 10, "long end": 4, "other instance": 6, "grow": 2, "truncate": 1,
@@ -60,14 +61,16 @@ class Event:
         return f"{self.number} {self.kind}{': ' if self.what else ''}{self.what}"
 
 
-def plan(seed: int, count: int, lake: LakeKind) -> list[Event]:
+def plan(seed: int, count: int, lake: LakeKind, capture: Capture = "logminer") -> list[Event]:
     """The events of a run; each point of its processes is there once at least where there are enough kills, and in a long life each
-    kind as often as :data:`OFTEN` says."""
+    kind as often as :data:`OFTEN` says. What another reader than LogMiner does not meet is left out."""
     dice = Random(f"plan {seed}")
-    weights = WEIGHTS if lake == "kept" else SPARK_WEIGHTS
-    points = list(points_of(lake))
+    left_out = LEFT_OUT[reads_of(capture, seed)]
+    drawn = WEIGHTS if lake == "kept" else SPARK_WEIGHTS
+    weights = {kind: weight for kind, weight in drawn.items() if kind not in left_out}
+    points = list(points_of(lake, capture))
     often = OFTEN[lake] if count >= LONG_LIFE[lake] else {}
-    kinds = [kind for kind, times in often.items() for _ in range(times)]
+    kinds = [kind for kind, times in often.items() if kind in weights for _ in range(times)]
     kinds += dice.choices(list(weights), list(weights.values()), k=count - len(kinds))
     if often:
         dice.shuffle(kinds)

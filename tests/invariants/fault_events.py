@@ -9,6 +9,7 @@ import sqlite3
 import time
 from contextlib import closing
 
+from tests.invariants.copies import files_of
 from tests.invariants.events import Event
 from tests.invariants.life_setting import ATTEMPTS
 from tests.invariants.pipeline_events import PipelineEvents
@@ -20,6 +21,7 @@ from tests.invariants.points import (
     POINTS,
     UNFENCED,
     Role,
+    points_of,
 )
 from tests.invariants.team import Worker
 
@@ -41,7 +43,7 @@ class FaultEvents(PipelineEvents):
 
     def _on_kill_at_a_point(self, event: Event) -> bool:
         """Kill the point's worker when it gets there; where it does not, there was too little to do."""
-        point = event.what or self.dice.choice(list(POINTS))
+        point = event.what or self.dice.choice(list(points_of(self.lake, self.capture)))
         if point in (IN_MERGE, IN_REWRITING):
             point = IN_REWRITING if self.rewrites else IN_MERGE
         role = POINTS[point].role
@@ -181,7 +183,7 @@ class FaultEvents(PipelineEvents):
         self.load.shift()  # it commits, and its table takes every window
         self.do("capture", "capture")
         waiting = self._store("SELECT MAX(scn_high) FROM windows WHERE state = 'captured'")
-        found = sorted(landing.glob(f"*/windows/*-*{waiting[0][0]}/redo*.parquet"))
+        found = files_of(landing.glob(f"*/windows/*-*{waiting[0][0]}"), "SHIFTED")
         if not found:
             return False
         whole = found[0].read_bytes()

@@ -22,6 +22,7 @@ from tests.invariants.hidden import HIDDEN
 from tests.invariants.lakes import JudgedDelta, JudgedKept, JudgedLake
 from tests.invariants.load import KEYS
 from tests.invariants.points import (
+    Capture,
     LakeKind,
     Role,
 )
@@ -29,6 +30,7 @@ from tests.invariants.proof import Proof
 from tests.invariants.server import EmbeddedServer, current_scn
 from tests.invariants.shapes import PARTS, quoted, written
 from tests.invariants.team import Answer, Team, WorkerFailedError
+from tests.invariants.ways import way_of
 from tests.invariants.wild import WILD_TABLES, WildLoad
 from tests.jvm import SHORT_LIVED, SMALL_WORK
 
@@ -57,6 +59,7 @@ class LifeSetting:
         events: Sequence[Event],
         *,
         lake: LakeKind = "kept",
+        capture: Capture = "logminer",
         tables: Sequence[str] = WILD_TABLES,
         scns_compared: int = 8,
         services: dict[str, Any] | None = None,
@@ -65,12 +68,14 @@ class LifeSetting:
         sabotage: str | None = None,
         say: Console | None = None,
     ) -> None:
-        self.folder, self.events, self.lake, self.tables = folder, events, lake, tables
-        self.scns_compared, self.sabotage = scns_compared, sabotage
+        self.folder, self.events, self.lake = folder, events, lake
+        self.capture, self.scns_compared, self.sabotage = capture, scns_compared, sabotage
         self.say = say or Console(quiet=True)
         self.proof = Proof(seed, list(events))
         self.dice = Random(seed)
-        self.server = EmbeddedServer(folder / "oracle")
+        self.way = way_of(capture, seed, folder / "oracle")
+        self.tables = [one for one in tables if one not in self.way.tables_left_out]
+        self.server = EmbeddedServer(folder / "oracle", streams=self.way.streams)
         self.streams: dict[str, list[Stream]] = {}
         self._states: dict[str, str] = {}
         self._lives: dict[str, tuple[int, int]] = {}
@@ -87,8 +92,9 @@ class LifeSetting:
         self._stage: dict[str, Any] = {"stage_on_executors_from_rows": 1} if on_executors else {}
         self._signals = 0
         self.copies = 0
-        self._is_cluster = seed % 4 != 0
-        self.completes = seed % 3 == 1
+        reads_logs = capture == "logminer"
+        self._is_cluster = reads_logs and seed % 4 != 0
+        self.completes = reads_logs and seed % 3 == 1
         """Windows end with switched logs, as they do by default; else where redo was written last."""
         self.follows = seed % 4 < 2
         """The lake follows a TRUNCATE and loses columns that Oracle drops."""
@@ -112,9 +118,11 @@ class LifeSetting:
         return self._expect(answer)
 
     def end_logs(self) -> None:
-        """Where windows end with switched logs, the logs that are written end here."""
+        """Where windows end with switched logs, the logs that are written end here. What tells of changes besides tells of all until now."""
         if self.completes:
             self.server.administer("ALTER SYSTEM ARCHIVE LOG CURRENT")
+        if self.way.streams:
+            self.server.tell()
 
     def _passes(self, answer: Answer) -> bool:
         """Does the same command go on behind this, by itself or without the table that DDL has stopped?"""
@@ -196,7 +204,7 @@ class LifeSetting:
                 "fetch_rows": 100,
             },
             "tables": tables,
-            "capture": {"close_at": "completed_logs" if self.completes else "online"},
+            "capture": self.way.capture or {"close_at": "completed_logs" if self.completes else "online"},
             "snapshot": {"chunk_rows": 100},
             "maintenance": {"deletion_vectors": "always"},
             "landing": self._services.get("landing", {"type": "local", "path": str(self.folder / "landing")}),

@@ -2,7 +2,7 @@
 
     python -m tests.invariants.long [--seed N] [--resume] [--at-once N]
 
-Lives with the lake in memory, one with PostgreSQL and S3, and two with Delta Lake, of which one merges by Spark, under seeds that follow the given one.
+Lives with the lake in memory, one with PostgreSQL and S3, some through each other reader than LogMiner, and two with Delta Lake, of which one merges by Spark, under seeds that follow the given one.
 What each printed, what it found, and the summary (JSON and Markdown) are in ``.redolake/prove/SEED``; ``--resume`` runs those lives that
 have no result there. Exits 1 if a life found a fault (it has then shortened itself where it could), ended without a result, or if all
 of them together met too little (:data:`tests.invariants.sums.ENOUGH`, each point of a kill).
@@ -24,7 +24,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.invariants.deadline import LIFE_SECONDS_MAX
-from tests.invariants.points import LakeKind
+from tests.invariants.points import Capture, LakeKind
 from tests.invariants.sums import (
     LifeResult,
     events_text,
@@ -53,18 +53,20 @@ class Planned:
     lake: LakeKind
     events: int
     services: bool = False
+    capture: Capture = "logminer"
 
     @property
     def name(self) -> str:
         """Of its files."""
-        return f"{self.lake}{'-services' if self.services else ''}-{self.seed}"
+        reader = "" if self.capture == "logminer" else f"-{self.capture}"
+        return f"{self.lake}{'-services' if self.services else ''}{reader}-{self.seed}"
 
     def command(self, result: Path) -> list[str]:
         """What lives it."""
         more = ["--services"] if self.services else []
         return [
             sys.executable, "-u", "-m", "tests.invariants.prove", "--seed", str(self.seed), "--events", str(self.events),
-            "--lake", self.lake, "--result", str(result), *more,
+            "--lake", self.lake, "--capture", self.capture, "--result", str(result), *more,
         ]  # fmt: skip
 
 
@@ -75,6 +77,8 @@ def lives_of(seed: int) -> list[Planned]:
             Planned(seed + at, "delta", DELTA_EVENTS) for at in range(2)
         ),  # with Spark's MERGE, and without
         Planned(seed + KEPT_LIVES, "kept", KEPT_EVENTS, services=True),
+        *(Planned(seed + at, "kept", KEPT_EVENTS, capture="openlogreplicator") for at in range(2)),
+        Planned(seed, "kept", KEPT_EVENTS, capture="xstream"),
         *(Planned(seed + at, "kept", KEPT_EVENTS) for at in range(KEPT_LIVES)),
     ]
 

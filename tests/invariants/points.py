@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+Capture = Literal["logminer", "openlogreplicator", "xstream"]
 Role = Literal["capture", "apply"]
 LakeKind = Literal["delta", "kept"]
 """Delta Lake through Spark, or the lake in memory that is kept in files (:mod:`tests.invariants.kept_lake`)."""
@@ -56,12 +57,14 @@ Install = Callable[[Callable[[], None]], None]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point: in which role it lies, how it is wrapped, whether each table of a window reaches it, and with which lake alone."""
+    """A point: in which role it lies, how it is wrapped, whether each table of a window reaches it, and with which lake, or by which readers,
+    alone."""
 
     role: Role
     install: Install
     is_per_table: bool = False
     lake: LakeKind | None = None
+    captures: frozenset[Capture] | None = None
 
 
 def _before(
@@ -138,6 +141,19 @@ def _in_fetch(reached: Callable[[], None]) -> None:
             yield batch
 
     OracleSession.fetch_batches = wrapped  # type: ignore[method-assign]
+
+
+def _in_records(reached: Callable[[], None]) -> None:
+    from cdc_core.change_stream.events import WindowEvents
+
+    original = WindowEvents.read
+
+    def wrapped(self: Any, *args: Any) -> Any:
+        for event in original(self, *args):
+            reached()
+            yield event
+
+    WindowEvents.read = wrapped  # type: ignore[method-assign, assignment]
 
 
 def _before_statement(reached: Callable[[], None]) -> None:
@@ -224,7 +240,10 @@ POINTS: dict[str, Point] = {
     "window file written, not renamed": Point("capture", _on_rename("/windows/")),
     "window files renamed, no manifest": Point("capture", _on_manifest("/windows/")),
     "window landed, not recorded": Point("capture", _on_windows("record_captured")),
-    "in the middle of a fetch": Point("capture", _in_fetch),
+    "in the middle of a fetch": Point("capture", _in_fetch, captures=frozenset({"logminer"})),
+    "in the middle of the records": Point(
+        "capture", _in_records, captures=frozenset({"openlogreplicator", "xstream"})
+    ),
     "before a statement to Oracle": Point("capture", _before_statement),
     "chunk in the lake, not recorded": Point("apply", _on_chunks("record_applied")),
     FENCE: Point("apply", _before_the_fence, is_per_table=True),
@@ -240,15 +259,19 @@ POINTS: dict[str, Point] = {
 }
 
 
-def points_of(lake: LakeKind) -> dict[str, Point]:
-    """The points that processes with such a lake have."""
-    return {name: point for name, point in POINTS.items() if point.lake in (None, lake)}
+def points_of(lake: LakeKind, capture: Capture = "logminer") -> dict[str, Point]:
+    """The points that processes with such a lake and reader have."""
+    return {
+        name: point
+        for name, point in POINTS.items()
+        if point.lake in (None, lake) and (point.captures is None or capture in point.captures)
+    }
 
 
-def install(role: Role, lake: LakeKind, meet: Callable[[str], None]) -> Points:
+def install(role: Role, lake: LakeKind, capture: Capture, meet: Callable[[str], None]) -> Points:
     """Wrap everything that lies at a point of the role."""
     points = Points(meet)
-    for name, point in points_of(lake).items():
+    for name, point in points_of(lake, capture).items():
         if point.role == role:
             point.install(lambda name=name: points.reached(name))  # type: ignore[misc]
     return points

@@ -1,12 +1,15 @@
 """``make prove``: a source lives through everything, and then every table is compared with Oracle at several SCNs.
 
     python -m tests.invariants.prove [--seed N] [--events N] [--only 3-9,14] [--lake kept|delta] [--lives N] [--sabotage NAME]
-        [--result FILE]
-    python -m tests.invariants.prove [--seed N] [--events N] [--only 3-9,14] [--lake kept|delta] [--cluster] [--stage threads|executors] [--lives N] [--sabotage NAME]
+        [--capture logminer|openlogreplicator|xstream] [--cluster] [--stage threads|executors] [--result FILE]
 
 With the lake in memory (kept in files) processes are killed and started within a moment, so a minute holds hundreds of events; with
 Delta Lake through Spark there are fewer; ``--cluster`` gives that Spark a master and two workers of its own, ``--stage executors`` lets its executors stage every window. Exits 0 if nothing was lost or doubled, 1 with what differs otherwise, and with the shortest
 list of events that still shows it.
+
+``--capture`` lets the source read its redo through another reader: what the embedded Oracle tells as OpenLogReplicator would, in
+files under an even seed and from its network writer under an odd one, or recordings of LCRs. Events that LogMiner alone meets are
+left out (:mod:`tests.invariants.ways`).
 """
 
 from __future__ import annotations
@@ -19,13 +22,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rich.console import Console
 
 from tests.invariants.events import Event, numbers_text, parse_numbers, plan
 from tests.invariants.life import Life
-from tests.invariants.points import LakeKind
+from tests.invariants.points import Capture, LakeKind
 from tests.invariants.proof import Proof, show
 from tests.invariants.sabotage import SABOTAGES
 from tests.invariants.services import other_services
@@ -44,6 +47,7 @@ def prove(
     *,
     events: Sequence[Event] | None = None,
     lake: LakeKind = "kept",
+    capture: Capture = "logminer",
     sabotage: str | None = None,
     say: Console | None = None,
     with_services: bool = False,
@@ -57,6 +61,7 @@ def prove(
         seed: Repeats the load and what happens.
         events: What happens; by default what the seed plans.
         lake: Delta Lake through Spark, or the lake in memory.
+        capture: The reader of its redo.
         sabotage: Rules to break on purpose.
         say: Where to print progress.
         with_services: PostgreSQL as metadata store and S3 as landing.
@@ -72,12 +77,13 @@ def prove(
             options["services"] = stack.enter_context(other_services(Path(folder)))
         if with_cluster:
             options["spark"] = stack.enter_context(cluster(Path(folder) / "spark")).url
-        happening = plan(seed, EVENTS[lake], lake) if events is None else events
+        happening = plan(seed, EVENTS[lake], lake, capture) if events is None else events
         return Life(
             Path(folder),
             seed,
             happening,
             lake=lake,
+            capture=capture,
             sabotage=sabotage,
             say=say,
             on_executors=on_executors,
@@ -116,6 +122,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, help="how many in a life")
     parser.add_argument("--only", default="", help="numbers of the events that happen, as 3-9,14")
     parser.add_argument("--lake", choices=("kept", "delta"), default="kept")
+    parser.add_argument("--capture", choices=get_args(Capture), default="logminer")
     parser.add_argument("--services", action="store_true", help="PostgreSQL and S3")
     parser.add_argument(
         "--cluster", action="store_true", help="Spark as a master and two workers (--lake delta)"
@@ -133,13 +140,13 @@ def main() -> None:
     console = Console(highlight=False)
     lives: list[LifeResult] = []
     for seed in _seeds(given.seed, given.lives, given.minutes):
-        events = plan(seed, given.events or EVENTS[given.lake], given.lake)
+        events = plan(seed, given.events or EVENTS[given.lake], given.lake, given.capture)
         if given.only:
             events = [one for one in events if one.number in parse_numbers(given.only)]
 
         def run(chosen: Sequence[Event], seed: int = seed) -> Proof:
             return prove(
-                seed, events=chosen, lake=given.lake, sabotage=given.sabotage,
+                seed, events=chosen, lake=given.lake, capture=given.capture, sabotage=given.sabotage,
                 with_services=given.services, with_cluster=given.cluster, on_executors=given.stage == "executors", say=console if given.lives == 1 else None,
             )  # fmt: skip
 
@@ -148,7 +155,9 @@ def main() -> None:
         shrunk = ""
         if _is_wrong(proof) and not given.no_shrink:
             shrunk = _shrunk(seed, events, lambda chosen: _is_wrong(run(chosen)), console)
-        lives.append(LifeResult.of(proof, given.lake, services=given.services, shrunk=shrunk))
+        lives.append(
+            LifeResult.of(proof, given.lake, given.capture, services=given.services, shrunk=shrunk)
+        )
         if given.result:
             lives[-1].write(given.result)
         if proof.faults:

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.invariants.copies import Copy, copied, copy_store
+from tests.invariants.copies import Copy, copied, copy_store, files_of
 from tests.invariants.events import Event
 from tests.invariants.points import POINTS
 from tests.invariants.server import EmbeddedServer
@@ -97,7 +97,7 @@ def damaged_file(life: Life, event: Event) -> bool:
     life.end_logs()
     with _copy(life) as copy:
         copy.ask("capture")
-        found = sorted(copy.folder.glob("landing/*/windows/*/redo*.parquet"), key=_age)
+        found = files_of(copy.folder.glob("landing/*/windows/*"), "SHIFTED")
         _change_a_byte(found[-1], life.dice)
         _Judge(life, event).refused(copy.ask("apply"), "LandingDamagedError")
     return True

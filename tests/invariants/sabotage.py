@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -40,8 +40,36 @@ def _rollbacks_ignored() -> None:
     rollback.find_undone = wrapped
 
 
+def _resumed_as_debezium_does() -> None:
+    """Each window goes on from the last message before it, and leaves out what began before that one's transaction did: a position
+    taken from the beginnings of transactions, which come in the order of their commits."""
+    from cdc_core.openlogreplicator import events, stream
+    from cdc_core.openlogreplicator.messages import Message
+
+    class Resuming(events.MessageEvents):
+        def __init__(self, database: str | None, state: Mapping[str, Any]) -> None:
+            super().__init__(database, state)
+            self._from = self._last = int(state.get("c_scn", 0))
+            self._is_withheld = False
+
+        def events(self, message: Any, ordinals: Any) -> Iterator[Any]:
+            if isinstance(message, Message) and message.payload[0].op == "begin":
+                self._last = message.c_scn or 0
+                self._is_withheld = self._last < self._from
+            if not self._is_withheld:
+                yield from super().events(message, ordinals)
+
+        def state(self) -> Mapping[str, Any]:
+            return {**super().state(), "c_scn": self._last}
+
+    stream.MessageEvents = Resuming  # type: ignore[attr-defined]
+
+
+RESUMED = "resumed as Debezium does"
+"""Of OpenLogReplicator alone; the others are of LogMiner."""
 SABOTAGES: dict[str, Callable[[], None]] = {
     "absent column as NULL": _absent_as_null,
     "mining starts at the snapshot": _mining_from_the_snapshot,
     "rollbacks ignored": _rollbacks_ignored,
+    RESUMED: _resumed_as_debezium_does,
 }

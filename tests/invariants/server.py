@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Mapping
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
@@ -16,9 +18,11 @@ from oracle_embedded.database import OWNER, open_database
 from oracle_embedded.engine.storage import transactions
 from oracle_embedded.redo import RedoSettings
 from oracle_embedded.server import EmbeddedServer as WireServer
+from oracle_embedded.streams import streaming
 from pipelines.oracle_serve import ensure_users
 from tests.invariants.deadline import SERVER_SECONDS_MAX, HungError
 from tests.invariants.nursery import NURSERY
+from tests.invariants.ways import SOURCE
 
 STRAND_RECORDS = 2
 """So few that an open transaction has some of its redo in the log and some not: both must be met at a window's border."""
@@ -29,8 +33,11 @@ DDL_SECONDS = 5
 """By how much the clock is put forward after DDL: a snapshot waits until the second of the last DDL has passed."""
 
 
-def serve_oracle(folder: Path, port: int, ahead: float, pipe: Connection) -> None:
-    """Serve the folder's database until the pipe is closed; a number in it puts the clock forward."""
+def serve_oracle(
+    folder: Path, port: int, ahead: float, streams: dict[str, Any], pipe: Connection
+) -> None:
+    """Serve the folder's database until the pipe is closed; a number in it puts the clock forward, None lets what tells of changes besides
+    (``streams``) tell of all until now."""
     os.setsid()
     clock = [ahead]
     transactions._SLOTS = SLOTS
@@ -38,13 +45,21 @@ def serve_oracle(folder: Path, port: int, ahead: float, pipe: Connection) -> Non
     folder.mkdir(parents=True, exist_ok=True)
     database = open_database(folder, redo_settings=settings, now=lambda: time.time() + clock[0])
     login = ensure_users(database, [OWNER])
-    with WireServer(database.engine, port=port, faults=database.faults) as server:
+    with ExitStack() as stack:
+        told = streaming(database, name=SOURCE, state=folder / "streams.json", **streams)
+        tell = stack.enter_context(told)
+        tell()
+        server = stack.enter_context(WireServer(database.engine, port=port, faults=database.faults))
         pipe.send((server.dsn, server.port, login))
         while True:
             try:
-                clock[0] += pipe.recv()
+                asked = pipe.recv()
             except EOFError:
                 break
+            if asked is None:
+                tell()
+            else:
+                clock[0] += asked
             pipe.send(None)
     database.close()
 
@@ -52,8 +67,10 @@ def serve_oracle(folder: Path, port: int, ahead: float, pipe: Connection) -> Non
 class EmbeddedServer:
     """The process; a context manager."""
 
-    def __init__(self, data: Path, *, ahead: float = 0.0) -> None:
-        self._data = data
+    def __init__(
+        self, data: Path, *, ahead: float = 0.0, streams: Mapping[str, Any] | None = None
+    ) -> None:
+        self._data, self._streams = data, dict(streams or {})
         self._port = 0
         self.ahead = ahead
         """By how many seconds its clock is ahead."""
@@ -65,7 +82,9 @@ class EmbeddedServer:
     def _start(self) -> None:
         self._pipe, far = NURSERY.Pipe()
         self._process = NURSERY.Process(
-            target=serve_oracle, args=(self._data, self._port, self.ahead, far), daemon=True
+            target=serve_oracle,
+            args=(self._data, self._port, self.ahead, self._streams, far),
+            daemon=True,
         )
         self._process.start()
         far.close()
@@ -109,6 +128,11 @@ class EmbeddedServer:
         """Put the database's clock forward."""
         self.ahead += seconds
         self._pipe.send(seconds)
+        self._answer()
+
+    def tell(self) -> None:
+        """What tells of changes besides tells of all that has committed until now."""
+        self._pipe.send(None)
         self._answer()
 
     def connect(self) -> oracledb.Connection:

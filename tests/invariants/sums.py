@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from tests.invariants.points import LakeKind, points_of
+from tests.invariants.points import Capture, LakeKind, points_of
 from tests.invariants.proof import Proof, counted
 
 AD_HOC = ("snapshot", "snapshot where", "signal")
@@ -55,9 +55,12 @@ class LifeResult:
     seconds: float
     faults: list[str]
     shrunk: str = ""
+    capture: Capture = "logminer"
 
     @classmethod
-    def of(cls, proof: Proof, lake: LakeKind, *, services: bool, shrunk: str = "") -> Self:
+    def of(
+        cls, proof: Proof, lake: LakeKind, capture: Capture, *, services: bool, shrunk: str = ""
+    ) -> Self:
         """The result of a proof."""
         return cls(
             seed=proof.seed,
@@ -75,6 +78,7 @@ class LifeResult:
             seconds=round(sum(proof.seconds.values()), 1),
             faults=proof.faults,
             shrunk=shrunk,
+            capture=capture,
         )
 
     @classmethod
@@ -92,7 +96,8 @@ class LifeResult:
     def name(self) -> str:
         """Lake and seed."""
         services = " with PostgreSQL and S3" if self.services else ""
-        return f"{self.lake}{services}, seed {self.seed}"
+        reader = "" if self.capture == "logminer" else f" through {self.capture}"
+        return f"{self.lake}{services}{reader}, seed {self.seed}"
 
 
 def sums(lives: Sequence[LifeResult]) -> dict[str, int]:
@@ -130,8 +135,7 @@ def lacking(found: Mapping[str, int], wanted: Mapping[str, int] = ENOUGH) -> lis
 def not_hit(lives: Sequence[LifeResult]) -> list[str]:
     """Points at which no life with their lake was killed; what captures is the same with each lake."""
     hit = _counted(one.kills for one in lives)
-    lakes = {one.lake for one in lives}
-    points = {name for lake in lakes for name in points_of(lake)}
+    points = {name for one in lives for name in points_of(one.lake, one.capture)}
     return [f"never killed at: {name}" for name in sorted(points) if not hit[name]]
 
 

@@ -10,13 +10,22 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.invariants.events import LONG_LIFE, OFTEN, Event, numbers_text, parse_numbers, plan
+from tests.invariants.events import (
+    LONG_LIFE,
+    OFTEN,
+    WEIGHTS,
+    Event,
+    numbers_text,
+    parse_numbers,
+    plan,
+)
 from tests.invariants.life import Life
-from tests.invariants.points import IN_MERGE, IN_REWRITING, LINK, Role, points_of
+from tests.invariants.points import IN_MERGE, IN_REWRITING, LINK, Capture, Role, points_of
 from tests.invariants.proof import Proof, show
 from tests.invariants.prove import prove, shrink
-from tests.invariants.sabotage import SABOTAGES
+from tests.invariants.sabotage import RESUMED, SABOTAGES
 from tests.invariants.sums import ROWS_MIN
+from tests.invariants.ways import LEFT_OUT, TABLES_LEFT_OUT, reads_of
 from tests.invariants.wild import WILD_TABLES
 
 SHORT = (
@@ -45,6 +54,12 @@ def events_of(kinds: Sequence[tuple[str, str]]) -> list[Event]:
     return [Event(at, kind, what) for at, (kind, what) in enumerate(kinds)]
 
 
+def events_through(capture: Capture, seed: int) -> list[Event]:
+    """Those of the short life that it meets through a reader."""
+    left_out = LEFT_OUT[reads_of(capture, seed)]
+    return [one for one in events_of(SHORT) if one.kind not in left_out]
+
+
 def check(proof: Proof, tables: tuple[str, ...], scns: int) -> None:
     """Nothing lost, nothing doubled, and the proof looked at something."""
     show(proof, Console(width=160, highlight=False))
@@ -66,6 +81,26 @@ def test_a_long_life_in_short() -> None:
     assert proof.consistent, "TPC-C's conditions were not asked"
     assert proof.late["windows with late redo"], "no redo came late"
     assert proof.late["windows that a late commit belongs to"], "no commit came late"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("capture", "seed"),
+    [
+        pytest.param("openlogreplicator", 2014, id="OpenLogReplicator's files"),
+        pytest.param("openlogreplicator", 2015, id="its network writer"),
+        pytest.param("xstream", 2014, id="recordings of LCRs"),
+    ],
+)
+def test_the_same_life_through_another_reader(capture: Capture, seed: int) -> None:
+    """But for what LogMiner alone meets."""
+    events = events_through(capture, seed)
+    proof = prove(seed, events=events, capture=capture, scns_compared=3)
+    left_out = TABLES_LEFT_OUT[reads_of(capture, seed)]
+    check(proof, tuple(one for one in WILD_TABLES if one not in left_out), 2)
+    assert proof.kills.total() == sum(one.kind.startswith("kill ") for one in events), proof.kills
+    missed = {one.kind for one in events} - set(proof.happened) - {"kill at random"}
+    assert not missed, f"did not take place: {missed}"
 
 
 @pytest.mark.spark
@@ -139,8 +174,9 @@ class StoppedByDDL(Life):
 @pytest.mark.parametrize("name", sorted(SABOTAGES))
 def test_the_prover_sees_every_broken_rule(name: str) -> None:
     """A proof that cannot fail proves nothing: rules that are broken on purpose. Oracle lives, so that what is open can commit."""
-    events = [one for one in events_of(SHORT) if one.kind != "kill Oracle"]
-    assert prove(11, events=events, sabotage=name).faults
+    capture: Capture = "openlogreplicator" if name == RESUMED else "logminer"
+    events = [one for one in events_through(capture, 11) if one.kind != "kill Oracle"]
+    assert prove(11, events=events, capture=capture, sabotage=name).faults
 
 
 def test_a_seed_plans_the_same_events_and_numbers_name_them() -> None:
@@ -154,6 +190,17 @@ def test_a_seed_plans_the_same_events_and_numbers_name_them() -> None:
     some = [events[at] for at in (1, 2, 3, 9, 11)]
     assert numbers_text(some) == "1-3,9,11"
     assert parse_numbers("1-3,9,11") == {one.number for one in some}
+
+
+@pytest.mark.parametrize(("capture", "seed"), [("openlogreplicator", 7), ("xstream", 7)])
+def test_what_logminer_alone_meets_is_left_out(capture: Capture, seed: int) -> None:
+    left_out = LEFT_OUT[reads_of(capture, seed)]
+    assert left_out
+    assert set(left_out) < set(WEIGHTS)
+    events = plan(seed, LONG_EVENTS, "kept", capture)
+    assert not {one.kind for one in events} & set(left_out)
+    met = {one.what for one in events if one.kind == "kill at a point"}
+    assert met == set(points_of("kept", capture))
 
 
 def test_a_failing_run_shrinks_to_the_events_that_matter() -> None:

@@ -238,8 +238,8 @@ def serve(
             pipe.send({"met": point})
             pipe.recv()
 
-    points = install(role, lake, meet)
     source = SourceConfig.model_validate_json(config.read_text())
+    points = install(role, lake, source.capture.type, meet)
     kept = KeptLake(Path(source.lake.path)).open if lake == "kept" else None
     with Pipeline(source, open_lake=kept) as pipeline:
         worker = Worker(pipeline, lake)

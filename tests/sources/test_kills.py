@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection as StoreConnection
 
-from cdc_core.change_stream.source import StreamReader
 from cdc_core.errors import CdcError, LogsNotReadyError
 from cdc_core.landing.fenced import FencedLanding
 from cdc_core.openlogreplicator.protocol import Connection, Request, request_bytes
 from cdc_core.state.database import Database
+from cdc_core.xstream.client import OciSource
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.sources.adapters import READERS, Reader
@@ -57,8 +57,8 @@ class Killer:
         for place, name in (
             (FencedLanding, "write_manifest"),
             (MemoryLake, "apply_window"),
-            (StreamReader, "release"),
             (Connection, "confirm"),
+            (OciSource, "set_low_watermark"),
         ):
             patch.setattr(place, name, self._around(name, getattr(place, name)))
         writing = Database.writing

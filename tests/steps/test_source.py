@@ -70,7 +70,9 @@ class ScriptedSource:
             container_dbid=container_dbid,
         )
 
-    def next_windows(self, low: Scn, *, read_from: Scn, until: Scn | None) -> list[NextWindow]:
+    def next_windows(
+        self, low: Scn, *, read_from: Scn, until: Scn | None, applied: Any = None
+    ) -> list[NextWindow]:
         self.asked.append(
             f"windows from +{low - self.begin}, redo from {read_from - self.begin}, until {until}"
         )

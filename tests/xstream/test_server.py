@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from cdc_core.change_stream.files import RecordFiles
 from cdc_core.config import OracleConfig, XStreamConfig
 from cdc_core.errors import (
     CdcError,
@@ -22,6 +23,7 @@ from cdc_core.errors import (
     LogsNotReadyError,
     OracleError,
     OracleUnavailableError,
+    OvertakenError,
     RedoUnavailableError,
     TransientError,
 )
@@ -159,16 +161,17 @@ def test_a_watermark_that_moves_before_the_commit_is_noticed(
     oracle: Oracle, outbound: Outbound, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The broken rule: a window is released when it is planned. Killed before it is captured, its LCRs are gone."""
-    monkeypatch.setattr(
-        plan, "_release", lambda ctx: ctx.change_reader.release(Scn(outbound.newest - 1))
-    )
+    oracle.run("INSERT INTO K VALUES (9, 'first')")
+    outbound.write()
+    source.windows()
+    monkeypatch.setattr(plan, "_applied", lambda *_: Scn(outbound.newest - 1))
     oracle.run("INSERT INTO K VALUES (2, 'b')")
     outbound.write()
     source.pipeline.plan_windows()
     source.close()
     with pytest.raises(RedoUnavailableError, match="has let go of LCRs"):
         source.windows()
-    assert source.ops("K") == ""
+    assert source.ops("K") == "c"
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -302,7 +305,7 @@ def test_recordings_go_to_an_object_store(
     bucket_server: S3Process,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each is there once it is whole, and capture reads it there."""
+    """Each is there whole, or as its first line alone; capture reads it there. Of two recorders one begins a file."""
     for variable, value in bucket_server.environment().items():
         monkeypatch.setenv(variable, value)
     make_bucket(bucket_server, bucket := f"b{uuid.uuid4().hex[:20]}")
@@ -315,15 +318,19 @@ def test_recordings_go_to_an_object_store(
         oracle.run("INSERT INTO K VALUES (2, 'b')")
         outbound.write()
         with monkeypatch.context() as broken:
-            broken.setattr(server_module, "line_of", lambda _: 1 / 0)
+            broken.setattr(server_module, "lines_of", lambda *_: 1 / 0)
             with pytest.raises(ZeroDivisionError):
+                source.pipeline.record_redo(folder)
+        with monkeypatch.context() as late:
+            late.setattr(RecordFiles, "newest_number", lambda _: 0)
+            with pytest.raises(OvertakenError, match="another process"):
                 source.pipeline.record_redo(folder)
         source.pipeline.record_redo(folder)
         files.windows()
         assert files.ops("K") == "c"
         files.check_exact("K")
     objects, root = objects_at(folder)
-    assert objects.names_behind(root, "") == ["lcrs_000000.jsonl", "lcrs_000001.jsonl"]
+    assert objects.names_behind(root, "") == [f"lcrs_00000{number}.jsonl" for number in range(3)]
 
 
 def test_it_says_that_it_was_never_run_against_oracles_library(

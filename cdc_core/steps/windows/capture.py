@@ -41,6 +41,7 @@ from cdc_core.steps.windows.gap import begin_incarnation, begun_anew, land_gap, 
 from cdc_core.steps.windows.prefetch import Prefetches
 from cdc_core.steps.windows.reselecting import reselects, with_reselected
 from cdc_core.steps.windows.shared import verify_files
+from cdc_core.steps.windows.values_as_of import values_as_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -257,6 +258,7 @@ def window_work(
         complete=partial(with_reselected, ctx, record) if reselects(ctx.config) else None,
         given=definitions_given(ctx, record.window),
         reader=landed.reader if landed else {},
+        values_as_of=partial(values_as_of, ctx),
     )
     return begun_anew(work) if before is not None and before.is_gap else work
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
-from cdc_core.change_reader import Releaser
 from cdc_core.errors import OvertakenError, WindowConflictError
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import StepReport
@@ -35,11 +35,11 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
         source = ctx.source_record()
         last = ctx.store.windows.find(newest_first=True, limit=1)
         low = last[0].window.scn_high if last else source.snapshot_scn
-        _release(ctx)
         found = ctx.change_reader.next_windows(
             low,
             read_from=low if last else source.mining_low,
             until=None if until is None else Scn(until),
+            applied=partial(_applied, ctx, low) if last else None,
         )
         if not found:
             return []
@@ -68,15 +68,10 @@ def plan_windows(ctx: Context, *, until: int | None = None) -> list[ScnWindow]:
         return bounds
 
 
-def _release(ctx: Context) -> None:
-    """Let the reader's other side forget what all tables have."""
-    reader = ctx.change_reader
-    if not isinstance(reader, Releaser):
-        return
+def _applied(ctx: Context, planned: Scn) -> Scn:
+    """All tables have what committed up to this SCN; windows are planned up to another one."""
     waiting = ctx.store.windows.find(states=("planned", "captured"), limit=1)
-    newest = ctx.store.windows.find(newest_first=True, limit=1)
-    if waiting or newest:
-        reader.release(waiting[0].window.scn_low if waiting else newest[0].window.scn_high)
+    return waiting[0].window.scn_low if waiting else planned
 
 
 def pending_windows(ctx: Context) -> list[ScnWindow]:

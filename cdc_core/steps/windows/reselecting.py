@@ -172,7 +172,7 @@ def _landed_rows(
                 ):
                     file.write(batch)
                 files.append(file.close())
-        _refuse_other_names(session, table, present, "rows")
+        refuse_other_names(session, table, present, "rows")
     return files
 
 
@@ -262,12 +262,17 @@ def _landing_rows(
     for _, group in groupby(asked, key=lambda row: _query_of(row)[:2]):
         for parts in _parts(group):
             yield from _looked_up(session, parts, present, masks, replacing)
-    _refuse_other_names(session, table, present, "values of LOBs")
+    refuse_other_names(session, table, present, "values of LOBs")
 
 
-def _refuse_other_names(
+def refuse_other_names(
     session: OracleSession, table: TableId, present: Sequence[str], what: str
 ) -> None:
+    """Refuse what was read of a table, for ``what``, if its columns have other names by now.
+
+    Raises:
+        AlteredMeanwhileError: They have.
+    """
     if present_names(session, table)[: len(present)] != tuple(present):
         raise AlteredMeanwhileError(
             f"columns of the table got other names while {what} were read",
