@@ -23,12 +23,13 @@ from tests.xstream.outbound import COMPILER, Outbound, built
 @dataclass(frozen=True)
 class Reader:
     """A reader that is set up: ``capture`` of its sources, ``bring`` what has committed to where it reads, ``lose`` what it would
-    read next, and ``die`` as what it reads from does, which comes back by its rules."""
+    read next, ``die`` as what it reads from does, which comes back by its rules, and ``live`` lets it live from now on."""
 
     capture: dict[str, Any]
     bring: Callable[[], None]
     lose: Callable[[], None]
     die: Callable[[Random], None] = lambda _: None
+    live: Callable[[], None] = lambda: None
 
 
 @contextmanager
@@ -89,7 +90,10 @@ def olr_network(oracle: Oracle, path: Path) -> Iterator[Reader]:
             if server.confirmed and rng.random() < 0.5:
                 server.restart()
 
-        yield Reader(capture, lambda: None, lose, die)
+        def live() -> None:
+            server.cut_after = None
+
+        yield Reader(capture, lambda: None, lose, die, live)
 
 
 @contextmanager

@@ -131,6 +131,7 @@ def live(oracle: Oracle, reader: Reader, source: Source, killer: Killer, kills: 
 
 def check(oracle: Oracle, reader: Reader, source: Source, done: Counter[str]) -> None:
     """Every change that committed is in the change log once, and the mirror equals Oracle."""
+    reader.live()
     for _ in range(3):
         reader.bring()
         try:
