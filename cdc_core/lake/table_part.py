@@ -83,7 +83,7 @@ class ApplyRules:
     skipping: Skipping = NOTHING_SKIPPED
     replacing: Replacing = NOTHING_REPLACED
     drops_columns: bool = False
-    vectors: DeletionVectors = "never"
+    vectors: DeletionVectors = "auto"
     keeps_text: bool = True
 
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from cdc_core.decode.dml import DecodedDml, decode_dml
 from cdc_core.errors import CdcError
 from cdc_core.model.operations import LOB_OPERATIONS, Operation
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Flags, Rows
 from cdc_core.stage.difference import are_same
@@ -82,7 +83,7 @@ def _with_addresses(
         [("xid", "ascending"), ("commit_scn", "ascending"), ("ordinal", "ascending")]
     ).combine_chunks()
     operation = rows["operation_code"].to_numpy()
-    row_ids = known_row_ids(rows["row_id"].combine_chunks()).dictionary_encode()
+    row_ids = known_row_ids(whole(rows["row_id"])).dictionary_encode()
     row_id = row_ids.indices.fill_null(-1).to_numpy().astype(np.int64)
     transaction = transactions_of(rows)
     undo = rows["rollback"].to_numpy().astype(np.bool_)

@@ -39,6 +39,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.errors import RESNAPSHOT_HINT, DecodeError
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Flags, Images, LightChanges, LoggedChanges, Rows, key_codes
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
@@ -107,7 +108,7 @@ class CarriedPlaces:
         """
         codes = key_codes(
             [
-                pa.concat_arrays([before, found[name].combine_chunks().cast(before.type)])
+                pa.concat_arrays([before, whole(found[name]).cast(before.type)])
                 for before, name in zip(self.light.before, schema.key, strict=True)
             ]
         )
@@ -122,7 +123,7 @@ class CarriedPlaces:
         is_mirrors = self.source == _MIRROR
         kept = (of_unless < 0) & (~is_mirrors | (scn[of_origin] < self.left_scn))
         numbers = self.light.table["row"].to_numpy()
-        row_ids = self.light.table["_cdc_row_id"].combine_chunks()
+        row_ids = whole(self.light.table["_cdc_row_id"])
         source = np.where(is_mirrors, FOUND + of_origin, numbers[self.source])
         return CarriedValues(
             self.absent,
@@ -158,7 +159,7 @@ class CarriedValues:
 
     def with_row_ids(self, changes: LightChanges) -> pa.Array:
         """The ROW_IDs of changes, as far as they are known."""
-        known = changes.table["_cdc_row_id"].combine_chunks()
+        known = whole(changes.table["_cdc_row_id"])
         if len(self.lines) == 0:
             return known
         places = _looked_up(self.lines, np.arange(len(self.lines)), changes.table["row"].to_numpy())
@@ -171,7 +172,7 @@ class CarriedValues:
         values = changes.take(image, column, np.where(is_found, -1, rows))
         if not is_found.any():
             return values
-        own = self.found[column].combine_chunks().cast(values.type)
+        own = whole(self.found[column]).cast(values.type)
         places = pa.array(np.where(is_found, rows - FOUND, 0), mask=~is_found)
         return pc.if_else(pa.array(is_found), own.take(places), values)
 
@@ -263,7 +264,7 @@ class _Events:
         before = np.where((op == _UPDATE) | (op == _DELETE), codes[:count], -1)
         after = np.where(op == _DELETE, -1, codes[count:])
         scn, ordinal = (light.table[one].to_numpy() for one in (COMMIT_SCN, ORDINAL))
-        xid = key_codes([light.table["_cdc_xid"].combine_chunks()])
+        xid = key_codes([whole(light.table["_cdc_xid"])])
         _, transaction = np.unique(np.stack([scn, xid]), axis=1, return_inverse=True)
         transaction = transaction.reshape(-1)
         first = np.full(int(transaction.max(initial=-1)) + 1, _NEVER)
@@ -275,7 +276,7 @@ class _Events:
             transaction,
             before,
             after,
-            key_codes([light.table["_cdc_row_id"].combine_chunks()]),
+            key_codes([whole(light.table["_cdc_row_id"])]),
             light.moved(),
             np.stack(lacks, axis=1) if lacks else np.empty((count, 0), np.bool_),
             np.lexsort((ordinal, first[transaction], scn)),

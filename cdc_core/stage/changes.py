@@ -21,6 +21,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cdc_core.delta.file_names import PLAIN_NAMES, FileNames
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.absent_names import renamed_lists
@@ -148,13 +149,13 @@ class LightChanges:
 
     def lacking(self, column: str) -> Flags:
         """Does the change not carry the column?"""
-        return naming(self.table["_cdc_absent"].combine_chunks(), column)
+        return naming(whole(self.table["_cdc_absent"]), column)
 
     def are_older(self, column: str) -> Flags:
         """Is the change from before the column was added?"""
         if column not in self.added:
             return np.zeros(self.table.num_rows, dtype=np.bool_)
-        older = self.added[column].are_older(self.table["_cdc_columns"].combine_chunks())
+        older = self.added[column].are_older(whole(self.table["_cdc_columns"]))
         flags: Flags = older.to_numpy(zero_copy_only=False)
         return flags
 
@@ -257,9 +258,9 @@ class HeldChanges:
         return self._column(image, column).take(pa.array(rows, mask=rows < 0))
 
     def _column(self, image: str, column: str) -> pa.Array:
-        images = self._rows[image].combine_chunks()
+        images = whole(self._rows[image])
         kind = arrow_schema(self._schema).field(column).type
-        widths = self._rows["_cdc_columns"].combine_chunks()
+        widths = whole(self._rows["_cdc_columns"])
         return _field_of(images, column, kind, widths, self._added.get(column))
 
 
@@ -388,13 +389,13 @@ class LoggedChanges:
         rows = self._names.from_files(file.read_row_group(number, columns=wanted))
         start = int(self._starts[group])
         place = rows.schema.get_field_index("_cdc_absent")
-        absent = renamed_lists(rows["_cdc_absent"].combine_chunks(), self._schema.present_names)
+        absent = renamed_lists(whole(rows["_cdc_absent"]), self._schema.present_names)
         rows = rows.set_column(place, "_cdc_absent", absent)
         rows = rows.append_column("row", pa.array(np.arange(start, start + rows.num_rows)))
         rows = rows.filter(self._own(rows)).combine_chunks()
-        images = [rows[image].combine_chunks() for image in ("before", "after")]
+        images = [whole(rows[image]) for image in ("before", "after")]
         kinds = [arrow_schema(self._schema).field(key).type for key in self._schema.key]
-        widths, added = rows["_cdc_columns"].combine_chunks(), map(self.added.get, self._schema.key)
+        widths, added = whole(rows["_cdc_columns"]), map(self.added.get, self._schema.key)
         fields = list(zip(called, kinds, added, strict=True))
         before, after = (
             tuple(_field_of(image, name, kind, widths, one) for name, kind, one in fields)
@@ -422,7 +423,7 @@ class LoggedChanges:
 
         def times(group: int) -> pa.Array:
             file, number = self._groups[group]
-            return file.read_row_group(number, columns=[name])[name].combine_chunks().cast(kind)
+            return whole(file.read_row_group(number, columns=[name])[name]).cast(kind)
 
         return self._gathered(rows, kind, times)
 
@@ -451,9 +452,9 @@ class LoggedChanges:
         wanted = [self._names.of(image, name), width]
         rows = self._names.from_files(file.read_row_group(number, columns=wanted))
         count = file.metadata.row_group(number).num_rows
-        widths = rows["_cdc_columns"].combine_chunks()
+        widths = whole(rows["_cdc_columns"])
         images = (
-            rows[image].combine_chunks()
+            whole(rows[image])
             if image in rows.column_names  # the file may be older than the column
             else pa.array([{}] * count, pa.struct([]))
         )
@@ -521,7 +522,7 @@ def key_codes(columns: Sequence[pa.Array]) -> Rows:
 
 def _row_id_digests(light: LightChanges) -> npt.NDArray[np.uint64]:
     """A number per ROW_ID, 0 where there is none."""
-    return _digest(pc.fill_null(light.table["_cdc_row_id"].combine_chunks(), ""))
+    return _digest(pc.fill_null(whole(light.table["_cdc_row_id"]), ""))
 
 
 def part_of(key: Sequence[pa.Array], parts: int) -> Rows:

@@ -22,6 +22,7 @@ from cdc_core.landing.layout import IMAGES
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import ScnWindow
+from cdc_core.runtime.arrow import whole
 
 _LEDGER_COLUMNS = [
     "xid", "state", "commit_scn", "commit_ordinal", "commit_timestamp", "username", "first_ordinal", "has_rollback",
@@ -156,11 +157,11 @@ def _read_ledger(path: str) -> pa.Table:
 
 def _touching(ledger: pa.Table, table: TableId) -> pa.Table:
     """The transactions that touched the table, ``table_rows`` being the number of its rows."""
-    tables = ledger["tables"].combine_chunks()
+    tables = whole(ledger["tables"])
     mine = pc.equal(pc.list_flatten(tables), str(table))
     touching = ledger.take(pc.list_parent_indices(tables).filter(mine))
     at = ledger.schema.get_field_index("table_rows")
-    counts = ledger["table_rows"].combine_chunks()
+    counts = whole(ledger["table_rows"])
     return touching.set_column(at, "table_rows", pc.list_flatten(counts).filter(mine))
 
 
@@ -200,7 +201,7 @@ class CommittedRows:
         self._firsts = ledger["first_ordinal"].to_numpy()
         self._commits = ledger["commit_ordinal"].to_numpy()
         self._rows = np.zeros(self._ledger.num_rows, dtype=np.int64)
-        xids = ledger["xid"].combine_chunks()
+        xids = whole(ledger["xid"])
         self._xids = xids.unique()
         at = pc.index_in(xids, value_set=self._xids).to_numpy()
         self._starts = np.flatnonzero(np.diff(at, prepend=-1))

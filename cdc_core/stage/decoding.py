@@ -39,6 +39,7 @@ from cdc_core.model.texts import (
     TEXT_REPLACED,
     Replacing,
 )
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import ROW_DIGEST, ROW_ID, TableSchema
 from cdc_core.schema.types import is_reselected, is_snapshot_only
 from cdc_core.stage import addresses, lobs, reselected
@@ -221,11 +222,11 @@ class ChangeDecoder:
     def redacted(self, rows: pa.Table) -> pa.Array:
         """The redo text of rows without the values of columns that are left out; NULL where these
         cannot be told apart."""
-        text = rows["sql_redo"].combine_chunks()
+        text = whole(rows["sql_redo"])
         excluded = frozenset((*self.excluded, *self.schema.excluded))
         if not excluded:
             return text
-        codes = rows["operation_code"].combine_chunks()
+        codes = whole(rows["operation_code"])
         is_plain = pc.is_in(codes, value_set=pa.array(list(_OPS), codes.type))
         safe = redact_column(text, self.schema, excluded)
         return pc.if_else(is_plain, safe, pa.scalar(None, text.type))

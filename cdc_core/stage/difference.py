@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Flags, LightChanges, Rows, key_codes, naming
 from cdc_core.stage.layout import COMMIT_SCN, mirror_schema
@@ -34,7 +35,7 @@ def rows_of_keys(parts: Iterable[pa.Table], keys: pa.Table) -> pa.Table:
     found = []
     for part in parts:
         columns = [
-            pa.concat_arrays([own, part[name].combine_chunks()])
+            pa.concat_arrays([own, whole(part[name])])
             for name, own in zip(keys.column_names, wanted, strict=True)
         ]
         codes = key_codes(columns)
@@ -53,10 +54,7 @@ def different_rows(
         schema: The table.
         covered_scn: Keys that are not in the mirror are known to be gone as of this SCN.
     """
-    columns = [
-        pa.concat_arrays([mirror[key].combine_chunks(), derived[key].combine_chunks()])
-        for key in schema.key
-    ]
+    columns = [pa.concat_arrays([whole(mirror[key]), whole(derived[key])]) for key in schema.key]
     codes = key_codes(columns)
     held, own = codes[: len(mirror)], codes[len(mirror) :]
     if len(np.unique(held)) < len(held):
@@ -77,12 +75,12 @@ def _are_equal(derived: pa.Table, mirror: pa.Table, at: Rows, schema: TableSchem
     NULL, and NaN equals NaN."""
     places = pa.array(at, mask=at < 0)
     equal = np.ones(len(derived), dtype=np.bool_)
-    missing = derived["_cdc_missing"].combine_chunks()
+    missing = whole(derived["_cdc_missing"])
     for field in mirror_schema(schema):
         if field.name in schema.key:
             continue
-        own = derived[field.name].combine_chunks()
-        same = are_same(own, mirror[field.name].combine_chunks().take(places))
+        own = whole(derived[field.name])
+        same = are_same(own, whole(mirror[field.name]).take(places))
         equal &= same | naming(missing, field.name)
     return equal
 

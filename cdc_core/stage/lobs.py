@@ -65,6 +65,7 @@ from cdc_core.decode.plan import TablePlan, plan_table
 from cdc_core.errors import CdcError
 from cdc_core.model.operations import Operation
 from cdc_core.model.texts import TEXT_REPLACED
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.stage.missing_lobs import (
     NOTHING_RESELECTED,
@@ -219,7 +220,7 @@ def with_calls(rows: pa.Table) -> pa.Table:
     """The redo rows with :data:`IS_CALL`: a locator's row has the ROWID where a call begins
     (measured on 23ai)."""
     is_locator = pc.equal(rows["operation_code"], int(Operation.SELECT_LOB_LOCATOR))
-    is_known = pc.is_valid(known_row_ids(rows["row_id"].combine_chunks()))
+    is_known = pc.is_valid(known_row_ids(whole(rows["row_id"])))
     return rows.append_column(IS_CALL, pc.and_(is_locator, is_known))
 
 

@@ -26,6 +26,7 @@ from cdc_core.errors import (
     DuplicateKeyError,
     LakeError,
 )
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Flags, Rows, naming
 from cdc_core.stage.layout import (
@@ -172,7 +173,7 @@ class WindowMerge(Merge):
         self._new_scn = rows["_cdc_new_scn"].to_numpy()
         first = np.where(self._is_new, self._new_scn, self._scn)
         self.least_scn = int(first.min(initial=_NEVER))
-        missing = self._rows["_cdc_missing"].combine_chunks()
+        missing = whole(self._rows["_cdc_missing"])
         self._lacks = {column: naming(missing, column) for column in absent}
         self._lacks_some: Flags = np.logical_or.reduce(
             [np.zeros(rows.num_rows, dtype=np.bool_), *self._lacks.values()]
@@ -244,11 +245,11 @@ class WindowMerge(Merge):
         kept = ~effects.deletes
         columns = []
         for field in self._columns:
-            values = there[field.name].combine_chunks()
+            values = whole(there[field.name])
             places = as_is if field.name in self._schema.key else anew
             if field.name in self._lacks:
                 places = np.where(self._lacks[field.name][effects.source], as_is, anew)
-            own = self._rows[field.name].combine_chunks().take(sent)
+            own = whole(self._rows[field.name]).take(sent)
             columns.append(pa.concat_arrays([values, own]).take(pa.array(places[kept])))
         return pa.Table.from_arrays(columns, schema=self._columns)
 

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.model.operations import LOB_OPERATIONS
+from cdc_core.runtime.arrow import whole
 from cdc_core.stage.rollback import RolledBackRows
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
 
@@ -84,8 +85,8 @@ class RedoOrder:
 
 def _transactions(rows: pa.Table) -> Ints:
     """Per row a number of its transaction: an XID is used again after its end."""
-    xid = rows["xid"].combine_chunks().dictionary_encode().indices.to_numpy()
-    commit = rows["commit_scn"].combine_chunks().dictionary_encode().indices.to_numpy()
+    xid = whole(rows["xid"]).dictionary_encode().indices.to_numpy()
+    commit = whole(rows["commit_scn"]).dictionary_encode().indices.to_numpy()
     found: Ints = xid.astype(np.int64) * (int(commit.max()) + 1) + commit
     return found
 
@@ -105,7 +106,7 @@ def _by_address(rows: pa.Table, transaction: Ints, asked: Mask) -> Ints:
 
 def _disordered(rows: pa.Table, transaction: Ints, counts: Mask) -> Mask:
     """Which rows have a lower SCN than a change of the same row before them, in one transaction."""
-    row_id = rows["row_id"].combine_chunks()
+    row_id = whole(rows["row_id"])
     named = pc.fill_null(pc.not_equal(row_id, UNKNOWN_ROW_ID), False).to_numpy(zero_copy_only=False)
     is_piece = np.isin(rows["operation_code"].to_numpy(), LOB_OPERATIONS)
     at = np.flatnonzero(named & counts & ~is_piece)

@@ -40,6 +40,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.errors import RESNAPSHOT_HINT, DecodeError
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.carried_columns import NOTHING_CARRIED, CarriedValues
@@ -181,7 +182,7 @@ def _events(changes: LightChanges, carried: CarriedValues) -> _Events:
         key_codes(parts),
         table[COMMIT_SCN].to_numpy()[change],
         table[ORDINAL].to_numpy()[change],
-        key_codes([table["_cdc_xid"].combine_chunks()])[change],
+        key_codes([whole(table["_cdc_xid"])])[change],
         key_codes([carried.with_row_ids(changes)])[change],
     )
 

@@ -39,6 +39,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.model.operations import Operation
+from cdc_core.runtime.arrow import whole
 from cdc_core.stage.statements import codes_of, known_row_ids, transactions_of
 from cdc_core.stage.undone_statements import (
     AMBIGUOUS,
@@ -190,7 +191,7 @@ def find_undone(
     ordinals = rows["ordinal"].to_numpy()
     undo = rows["rollback"].to_numpy().astype(np.bool_)
     operation = rows["operation_code"].to_numpy()
-    row_id = codes_of(pa.chunked_array([known_row_ids(rows["row_id"].combine_chunks())]))
+    row_id = codes_of(pa.chunked_array([known_row_ids(whole(rows["row_id"]))]))
     transaction = transactions_of(rows)
     starts = np.flatnonzero(np.diff(transaction, prepend=-1))
     of_statements = (row_id < 0) & ~undo | (operation == Operation.INTERNAL)
@@ -245,7 +246,7 @@ def _records(rows: pa.Table) -> npt.NDArray[np.int64]:
     """A number for each redo record; -1 where the RS_ID names none."""
     if "rs_id" not in rows.schema.names:
         return np.full(rows.num_rows, -1)
-    texts = rows["rs_id"].combine_chunks().cast(pa.string())  # none at all: of type null
+    texts = whole(rows["rs_id"]).cast(pa.string())  # none at all: of type null
     names_none = pc.fill_null(pc.match_substring_regex(texts, _NO_RECORD), True)
     return codes_of(pa.chunked_array([pc.if_else(names_none, pa.scalar(None, texts.type), texts)]))
 

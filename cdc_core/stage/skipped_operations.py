@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.model.patterns import name_fits
+from cdc_core.runtime.arrow import whole
 
 Flags = npt.NDArray[np.bool_]
 
@@ -73,7 +74,7 @@ class Skipping:
             found[skipped.to_numpy()] = OPERATION
         for names, kept, reason in (
             (clients, self.clients, CLIENT),
-            (changes["_cdc_username"].combine_chunks(), self.users, USER),
+            (whole(changes["_cdc_username"]), self.users, USER),
         ):
             if kept != NameFilter():
                 found[kept.unwanted(names.cast(pa.string()))] = reason
@@ -91,11 +92,11 @@ def _change_nothing(changes: pa.Table) -> Flags:
     if len(places) == 0:
         return same
     updates = changes.take(pa.array(places))
-    before, after = (updates[image].combine_chunks() for image in ("before", "after"))
+    before, after = (whole(updates[image]) for image in ("before", "after"))
     equal = np.ones(len(places), dtype=np.bool_)
     for field in after.type:
-        untouched = _lacking(updates["_cdc_absent"].combine_chunks(), field.name)
-        unknown = _lacking(updates["_cdc_before_absent"].combine_chunks(), field.name)
+        untouched = _lacking(whole(updates["_cdc_absent"]), field.name)
+        unknown = _lacking(whole(updates["_cdc_before_absent"]), field.name)
         values = (pc.struct_field(image, field.name) for image in (before, after))
         equal &= untouched | (~unknown & _equal(*values))
     same[places] = equal

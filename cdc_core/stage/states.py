@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.carried_columns import NOTHING_CARRIED, CarriedValues
@@ -173,7 +174,7 @@ def last_states(states: pa.Table, schema: TableSchema) -> pa.Table:
     """Of each key its last state, in the columns of :func:`states_schema`."""
     if states.num_rows == 0:
         return states
-    key = key_codes([_whole(states[name]) for name in schema.key])
+    key = key_codes([whole(states[name]) for name in schema.key])
     begins, ordinal = states[FROM_SCN].to_numpy(), pc.fill_null(states[ORDINAL], -1).to_numpy()
     # Within one transaction a state that ended stands before one that did not.
     is_current = states[TO_SCN].is_null().to_numpy()
@@ -209,7 +210,7 @@ class _Steps:
         complete = pa.array([[]] * count, pa.list_(pa.string()))
         before = current.select(schema.column_names).append_column("_cdc_missing", complete)
         rows = pa.concat_tables([before, source.select(names)]).combine_chunks()
-        key = key_codes([_whole(rows[name]) for name in schema.key])
+        key = key_codes([whole(rows[name]) for name in schema.key])
         scn = np.concatenate([current[FROM_SCN].to_numpy(), reduced.commit_scn])
         ordinal = np.concatenate([np.full(count, -1), reduced.ordinal])
         order = np.lexsort((ordinal, scn, key))
@@ -265,11 +266,11 @@ def _joined(
         ),
         pa.array(steps.scn[begins]),
         to_scn,
-        pc.coalesce(_whole(own[FROM]), changes.commit_times(change[begins])),
+        pc.coalesce(whole(own[FROM]), changes.commit_times(change[begins])),
         changes.commit_times(np.where(is_ended, change[behind], -1)),
         pc.is_null(to_scn),
         _operations(light, change).take(ends),
-        pc.coalesce(_whole(own[ORDINAL]), pa.array(steps.ordinal[begins], mask=state >= 0)),
+        pc.coalesce(whole(own[ORDINAL]), pa.array(steps.ordinal[begins], mask=state >= 0)),
     ]
     return pa.Table.from_arrays(columns, schema=states_schema(schema))
 
@@ -294,7 +295,7 @@ def _cut(states: pa.Table, until: Truncated) -> pa.Table:
 def _by_commit(light: LightChanges, rule: StateRule) -> LightChanges:
     """The same with the commit SCN as a part of each key; with the ordinal too where each change
     counts, unless a row leaves the key in that commit."""
-    scn = _whole(light.table[COMMIT_SCN])
+    scn = whole(light.table[COMMIT_SCN])
     before, after = (*light.before, scn), (*light.after, scn)
     if not rule.each_change or light.table.num_rows == 0:
         return replace(light, before=before, after=after)
@@ -321,10 +322,10 @@ def _filled(
     behind_gone = np.append(False, is_gone[:-1])[: len(is_gone)]
     begins_row = ~steps.is_next | is_gone | steps.is_lost | behind_gone
     first = np.maximum.accumulate(np.where(begins_row, places, 0))
-    missing = _whole(steps.rows["_cdc_missing"])
+    missing = whole(steps.rows["_cdc_missing"])
     is_known, values = ~is_gone, []
     for name in schema.column_names:
-        own = _whole(steps.rows[name])
+        own = whole(steps.rows[name])
         if name in absent and name not in schema.key:
             has = ~is_gone & ~naming(missing, name)
             found = np.maximum.accumulate(np.where(has, places, -1))
@@ -334,10 +335,6 @@ def _filled(
     return values, is_known
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks()
-
-
 def _operations(light: LightChanges, change: Rows) -> pa.Array:
     """The operations of changes by their numbers; any for -1."""
     numbers = light.table["row"].to_numpy()
@@ -345,4 +342,4 @@ def _operations(light: LightChanges, change: Rows) -> pa.Array:
         return pa.nulls(len(change), pa.string())
     order = np.argsort(numbers)
     places = order[np.searchsorted(numbers, change, sorter=order)]
-    return light.table["_cdc_op"].combine_chunks().take(pa.array(places))
+    return whole(light.table["_cdc_op"]).take(pa.array(places))

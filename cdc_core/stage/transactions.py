@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.runtime.arrow import whole
+
 _COLLECTION = pa.struct([("data_collection", pa.string()), ("event_count", pa.int64())])
 
 TRANSACTIONS = pa.schema(
@@ -67,7 +69,7 @@ def transaction_rows(
     starts = np.flatnonzero(_differs(places))
     offsets = pa.array(np.append(starts, counts.num_rows), pa.int32())
     collections = pa.StructArray.from_arrays(
-        [counts["name"].combine_chunks(), counts["events"].combine_chunks()],
+        [whole(counts["name"]), whole(counts["events"])],
         fields=list(_COLLECTION),
     )
     number = pa.array(starts)

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
@@ -17,8 +18,16 @@ from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.delta import appending
 from cdc_core.delta import deletion_vectors as vectors
+from cdc_core.delta.appending import OldFile
 from cdc_core.delta.commits import put_commit
-from cdc_core.delta.deletion_vectors import Deleted, Vector, places_of, read_vector, write_vectors
+from cdc_core.delta.deletion_vectors import (
+    Deleted,
+    Vector,
+    places_of,
+    read_vector,
+    with_places,
+    write_vectors,
+)
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import DuplicateKeyError, FencedError, LakeError, StoreUnavailableError
 from cdc_core.lake.lake import Lake
@@ -31,7 +40,7 @@ from cdc_core.lake.rows.multiset import _present_in
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.schema.table import ROW_DIGEST
 from cdc_core.stage.layout import mirror_schema
-from cdc_core.stage.merge import WindowMerge
+from cdc_core.stage.merge import Effects, WindowMerge
 from cdc_core.stage.multiset.merge import CopiesMerge
 from cdc_core.stage.reduction import source_schema
 from tests.delta.vectors import with_vectors
@@ -208,7 +217,6 @@ def test_many_windows_leave_few_files_and_few_deleted_rows(
     tmp_path: Path, source: Source, lake: Lake, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """New rows are put together by the windows that come, one file that lost its share is written anew at a time, and what goes is as much as comes."""
-    monkeypatch.setattr(rewriting, "REWRITTEN_BYTES_MAX", 1)
     monkeypatch.setattr(rewriting, "SMALL_BYTES", 3_000)
     _filled(source, lake, _path(tmp_path), chunks=3)
     dice, most, anew = Random(1), 0, 0
@@ -457,3 +465,32 @@ def test_a_file_that_is_marked_again_is_removed_with_its_vector(
 
 def _delete(row_id: str, tx: Any) -> None:
     tx.delete(row_id)
+
+
+def test_files_that_are_full_stay_and_what_is_due_is_bounded_by_what_changes() -> None:
+    """A window of as many rows as a file has copies no full file; of those that lost their share it copies as many rows as it changes, or one file."""
+
+    def seen(name: str, size: int, rows: int, deleted: int, changed: int) -> rewriting._Seen:
+        updates = np.ones(changed, dtype=np.bool_)
+        effects = Effects(np.arange(changed), updates, ~updates)
+        gone = with_places(Deleted(), np.arange(deleted))
+        places = np.arange(deleted, deleted + changed)
+        file = OldFile(name, size, None)
+        return rewriting._Seen(file, rows, None, gone, places, pa.table({}), effects)
+
+    def rewritten(*files: rewriting._Seen) -> list[str]:
+        plan = rewriting.plan_files(files, 0, marks=True)
+        assert {one.file.name for one in (*plan.rewritten, *plan.marked)} >= {
+            one.file.name for one in files if one.is_touched
+        }
+        return [one.file.name for one in plan.rewritten]
+
+    full = rewriting.PORTION_BYTES // 5
+    assert rewritten(*(seen(f"{n}", full, 250, 0, 25) for n in range(12))) == []
+    small = [seen("part", full // 5, 250, 0, 25), seen("apart", full // 5, 250, 0, 0)]
+    assert rewritten(*(seen(f"{n}", full, 250, 0, 25) for n in range(12)), *small) == [
+        "part", "apart",
+    ]  # fmt: skip
+    due = [seen(f"{n}", full, 250, 100 - n, 25) for n in range(12)]
+    assert rewritten(*due) == ["0", "1"]  # 125 and 126 rows, of 300 that change
+    assert rewritten(*due[:2]) == ["0"]

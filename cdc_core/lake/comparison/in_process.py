@@ -30,6 +30,7 @@ from cdc_core.lake.comparison.sides import HEX_DIGITS, Differences, Side, Sums, 
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import columns_of
 from cdc_core.model.reports import ComparisonEngine
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
 
 ROWS_AT_ONCE = 4_000_000
@@ -192,7 +193,7 @@ class ArrowComparison:
         return pa.concat_tables([pa.schema([*NUMBERED, *marks]).empty_table(), *found])
 
     def _keys_of_mirror(self) -> pa.Array:
-        return self._of_mirror()["key"].combine_chunks()
+        return whole(self._of_mirror()["key"])
 
     def _batches_of_mirror(self) -> Iterator[pa.Table]:
         from deltalake import DeltaTable, QueryBuilder

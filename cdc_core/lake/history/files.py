@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from cdc_core.delta.appending import NewFile, OldFile, remove_file, write_file
 from cdc_core.delta.errors import at_work
 from cdc_core.delta.history import filesystem_of
+from cdc_core.runtime.arrow import whole
 from cdc_core.stage.changes import Flags, key_codes
 
 READING = "reading a history table"
@@ -28,8 +29,8 @@ _BATCH_ROWS = 16_384
 _PORTION_BYTES = 64 * 1024 * 1024
 """A new file gets so many bytes as Arrow holds them."""
 
-SMALL_BYTES = 16 * 1024 * 1024
-"""Larger files are not put together with others."""
+SMALL_BYTES = _PORTION_BYTES // 16
+"""Larger files are not put together with others: a third of one that is full."""
 
 _PLACES = pa.schema([("file", pa.int64()), ("place", pa.int64())])
 
@@ -138,7 +139,7 @@ class HistoryFiles:
     def ended_up_to(self, file: StateFile, limit: int) -> np.ndarray[Any, Any]:
         """The places in a file of the states whose end is not above a limit."""
         with at_work(READING, self.facts):
-            ends = [batch[self.ends].combine_chunks() for batch in self._batches(file)]
+            ends = [whole(batch[self.ends]) for batch in self._batches(file)]
         is_old = pc.fill_null(pc.less_equal(pa.concat_arrays(ends), limit), False)
         return np.flatnonzero(is_old.to_numpy(zero_copy_only=False))
 
@@ -226,10 +227,7 @@ def put_together(
 def are_among(rows: pa.Table, keys: pa.Table) -> Flags:
     """Which rows have one of these keys?"""
     codes = key_codes(
-        [
-            pa.concat_arrays([keys[name].combine_chunks(), rows[name].combine_chunks()])
-            for name in keys.column_names
-        ]
+        [pa.concat_arrays([whole(keys[name]), whole(rows[name])]) for name in keys.column_names]
     )
     found: Flags = np.isin(codes[keys.num_rows :], codes[: keys.num_rows])
     return found

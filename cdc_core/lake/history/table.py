@@ -71,6 +71,7 @@ from cdc_core.lake.table_context import Fence, TableWork, no_fence
 from cdc_core.lake.tables import GENERATION_PROPERTY, KEY_PROPERTY, key_text
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import TableHistory
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.names import need_mapping
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.carried_columns import NOTHING_CARRIED, carry_columns
@@ -634,10 +635,7 @@ def _keys_of(light: LightChanges, schema: TableSchema) -> pa.Table:
 def _apart(states: pa.Table, rows: pa.Table) -> tuple[Flags, Flags]:
     """Which of the states are not among the rows, and which of the rows not among the states?"""
     codes = key_codes(
-        [
-            pa.concat_arrays([states[name].combine_chunks(), rows[name].combine_chunks()])
-            for name in states.column_names
-        ]
+        [pa.concat_arrays([whole(states[name]), whole(rows[name])]) for name in states.column_names]
     )
     own, others = codes[: states.num_rows], codes[states.num_rows :]
     return ~np.isin(own, others), ~np.isin(others, own)

@@ -78,14 +78,12 @@ _KEYS_AT_ONCE = 262_144
 
 DELETED_SHARE_MAX = 0.2
 """A file of which more rows would be deleted is written anew: with less, some five rows are written
-for each that changes …"""
+for each that changes. A window copies no more rows for that than it changes, or one file: after the
+same windows all of a mirror's files have the same share."""
 
-REWRITTEN_BYTES_MAX = 32 * 1024 * 1024
-"""… and of such files no more than this at once, or one: after the same windows all of a mirror's
-files have the same share."""
-
-SMALL_BYTES = 16 * 1024 * 1024
-"""Files of up to so many bytes are put together with new rows."""
+SMALL_BYTES = PORTION_BYTES // 16
+"""Files of up to so many bytes are put together with new rows: a third of a new file that is full.
+Were full ones small, each window of as many rows would write all of them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +150,13 @@ def plan_files(seen: Sequence[_Seen], rows_inserted: int, *, marks: bool) -> _Pl
     touched = [one for one in seen if one.is_touched]
     if not marks:
         return _Plan(touched, [])
-    rewritten, room = [one for one in touched if not one.rows_as_they_are], REWRITTEN_BYTES_MAX
+    changed = rows_inserted + sum(len(one.places) for one in touched)
+    rewritten, copied = [one for one in touched if not one.rows_as_they_are], 0
     for one in sorted(touched, key=_share_deleted, reverse=True):
         is_due = one.rows_as_they_are and _share_deleted(one) > DELETED_SHARE_MAX
-        if is_due and (room == REWRITTEN_BYTES_MAX or one.file.bytes <= room):
+        if is_due and (not copied or copied + one.rows_as_they_are <= changed):
             rewritten.append(one)
-            room -= one.file.bytes
+            copied += one.rows_as_they_are
     taken = {one.file.name for one in rewritten}
     rows = rows_inserted + sum(
         int(one.effects.updates.sum()) for one in touched if one.file.name not in taken

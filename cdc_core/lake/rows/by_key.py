@@ -29,6 +29,7 @@ from cdc_core.lake.rows.spark_reading import layer_sql
 from cdc_core.lake.rows.staging import ddl_of, found_rows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import quote_name, string_literal
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.spark.tasks import map_rows
@@ -290,7 +291,7 @@ class _KeyTask:
         mirrors, rows = _apart(rows)
         mirror = None
         if mirrors is not None:
-            own, kinds = mirrors[_MIRROR].combine_chunks(), self.rule.compared
+            own, kinds = whole(mirrors[_MIRROR]), self.rule.compared
             mirror = pa.Table.from_arrays(own.flatten(), kinds.names).cast(kinds)
         return self.rule(HeldChanges(rows, self.schema, self.added), mirror)
 
@@ -304,7 +305,7 @@ class _KeyTask:
         ]
         if rows.num_rows and all(len(one.unique()) == 1 for one in keys):
             settled = self.rule.settled(HeldChanges(rows, self.schema, self.added))
-            after = rows["after"].combine_chunks()
+            after = whole(rows["after"])
             fields = [
                 pc.if_else(pa.array(~settled[one.name]), values, None)
                 if one.name in settled

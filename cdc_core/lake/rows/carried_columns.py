@@ -19,6 +19,7 @@ from cdc_core.lake.definitions.defaults import sql_literal
 from cdc_core.lake.rows.staging import ddl_of
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import quote_name, string_literal
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.stage.carried_columns import CarriedPlaces
@@ -66,7 +67,7 @@ def carried_rows(carried: CarriedPlaces, *, has_mirror: bool) -> pa.Table:
     read = np.concatenate([np.where(is_chunks, carried.source, -1)[kept], nobody])
     unless = np.concatenate([carried.unless[kept], carried.line_unless])
     left = np.concatenate([carried.left_scn[kept], nobody])
-    row_ids = light.table["_cdc_row_id"].combine_chunks()
+    row_ids = whole(light.table["_cdc_row_id"])
     columns = {
         "cs": pa.array(scn[change]),
         "o": pa.array(ordinal[change]),

@@ -25,6 +25,7 @@ from cdc_core.delta.appending import create_table
 from cdc_core.delta.errors import at_work, committing
 from cdc_core.delta.history import read_log
 from cdc_core.lake.table_context import TableWork
+from cdc_core.runtime.arrow import whole
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Suspects
 
 _DOING = "writing to the quarantine"
@@ -53,7 +54,7 @@ class QuarantineTable:
 
     def counts(self) -> dict[int, int]:
         """How many rows each window put there, by its scn_high."""
-        windows = self.read(["_cdc_window"])["_cdc_window"].combine_chunks().value_counts()
+        windows = whole(self.read(["_cdc_window"])["_cdc_window"]).value_counts()
         return {one["values"]: one["counts"] for one in windows.to_pylist()}
 
     def suspects(self) -> Suspects:

@@ -33,6 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.errors import ANY_TABLE, LakeError
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.changes import Flags, Images, LightChanges, Rows
@@ -167,7 +168,7 @@ def different_copies(wanted: Copies, mirror: pa.Table) -> Copies | None:
         mirror: The mirror's rows of the same digests: ``_cdc_row_digest``, ``_cdc_copy``,
             ``_cdc_commit_scn`` and ``_cdc_ordinal``.
     """
-    held = mirror[ROW_DIGEST].combine_chunks()
+    held = whole(mirror[ROW_DIGEST])
     both = pa.concat_arrays([held, wanted.digests]).dictionary_encode().indices.to_numpy()
     numbers = np.concatenate([mirror[ROW_COPY].to_numpy(), wanted.numbers])
     names = np.stack([both.astype(np.int64), numbers])
@@ -242,8 +243,8 @@ def _counts(digests: pa.BinaryArray, present: pa.Table | None) -> Rows:
     """How many copies the mirror has of each digest."""
     if present is None:
         return np.zeros(len(digests), dtype=np.int64)
-    at = pc.index_in(digests, present[ROW_DIGEST].combine_chunks())
-    found: Rows = pc.fill_null(present["copies"].combine_chunks().take(at), 0).to_numpy()
+    at = pc.index_in(digests, whole(present[ROW_DIGEST]))
+    found: Rows = pc.fill_null(whole(present["copies"]).take(at), 0).to_numpy()
     return found
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.errors import ANY_TABLE, CdcError, LakeError
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
 from cdc_core.stage.changes import Flags, Rows
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
@@ -88,7 +89,7 @@ class CopiesMerge(Merge):
         places[effects.updates] = there.num_rows + np.arange(int(effects.updates.sum()))
         sent = pa.array(effects.source[effects.updates])
         for name in (COMMIT_SCN, ORDINAL):
-            both = [there[name].combine_chunks(), self._rows[name].combine_chunks().take(sent)]
+            both = [whole(there[name]), whole(self._rows[name]).take(sent)]
             moved = pa.concat_arrays(both).take(pa.array(places))
             there = there.set_column(there.schema.get_field_index(name), name, moved)
         return there.filter(pa.array(~effects.deletes)).cast(self._columns)

@@ -29,6 +29,7 @@ from cdc_core.model.scn import Scn
 from cdc_core.model.texts import Replacing
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.session import OracleSession
+from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import ROW_ID, ROW_ID_COLUMN, TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.snapshot.plan import ChunkKeys
@@ -80,7 +81,7 @@ def touched_rows(rows: CommittedRows) -> list[TouchedRows]:
     found: dict[tuple[str, int], TouchedRows] = {}
     for piece in rows.batches(["xid", "row_id", "operation_code", *_FACTS]):
         piece = piece.filter(pc.not_equal(piece["operation_code"], int(Operation.DDL)))
-        row_ids = known_row_ids(piece["row_id"].combine_chunks()).to_pylist()
+        row_ids = known_row_ids(whole(piece["row_id"])).to_pylist()
         for row_id, one in zip(row_ids, piece.to_pylist(), strict=True):
             place = one["xid"], one["commit_scn"]
             own = found.setdefault(place, TouchedRows(one["xid"], Scn(one["commit_scn"])))
@@ -328,7 +329,7 @@ def _images(rows: pa.Table, places: Sequence[int | None], version: TableSchema) 
     image = change_file_schema(version).field("before").type
     taken = rows.take(pa.array(places, pa.int64()))
     columns = [
-        taken[one.name].combine_chunks().cast(own.type)
+        whole(taken[one.name]).cast(own.type)
         for one, own in zip(version.as_in_rows().columns, image, strict=True)
     ]
     absent = pa.array([one is None for one in places], pa.bool_())
