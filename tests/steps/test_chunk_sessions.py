@@ -19,7 +19,7 @@ from cdc_core.snapshot.read import read_chunk
 from cdc_core.state.captured_tables import CapturedTables
 from cdc_core.state.chunks import Chunks
 from cdc_core.steps.pipeline import Pipeline
-from cdc_core.steps.snapshots import files as chunk_read
+from cdc_core.steps.snapshots import shared as chunk_read
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
