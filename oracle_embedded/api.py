@@ -283,9 +283,9 @@ class EngineSession(Protocol):
             OracleError: ORA-28267 for a context that clients may not set.
         """
 
-    def set_password(self, password: str) -> None:
+    def set_password(self, password: str, name: str = "") -> None:
         """Give the session's user another password, whose owner has proved that the old one is
-        known.
+        known; or another user, with the right ALTER USER.
 
         Raises:
             OracleError: ORA-00988 for one that cannot be.

@@ -388,7 +388,8 @@ def _unsortable(raw: bytes) -> bytes:
 
 _ROWID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _ROWID_VALUES = {letter: value for value, letter in enumerate(_ROWID_ALPHABET)}
-_RESTRICTED = re.compile(r"([0-9A-Fa-f]{8})\.([0-9A-Fa-f]{4})\.([0-9A-Fa-f]{4})")
+_RESTRICTED = re.compile(r"([0-9A-Fa-f]{1,8})(?:\.([0-9A-Fa-f]{1,4})(?:\.([0-9A-Fa-f]{1,4}))?)?")
+_ROWID_LENGTH = 18
 _FILE_MAX, _BLOCK_MAX = (1 << 10) - 1, (1 << 22) - 1
 
 
@@ -406,17 +407,19 @@ def rowid_from_parts(data_object: int, file: int, block: int, slot: int) -> str:
 def parts_from_rowid(rowid: str) -> tuple[int, int, int, int]:
     """Data object, relative file, block and row of a ROWID.
 
-    A restricted one (block, row and file in hexadecimal digits) names no data object: that is 0.
+    A restricted one (block, row and file in hexadecimal digits, as many as are there) names no data
+    object: that is 0.
 
     Raises:
         OracleError: ORA-01410 when it is neither that nor 18 letters of Oracle's alphabet.
     """
-    restricted = _RESTRICTED.fullmatch(rowid) if "." in rowid else None
+    is_short = len(rowid) < _ROWID_LENGTH or "." in rowid
+    restricted = _RESTRICTED.fullmatch(rowid) if is_short else None
     if restricted is not None:
-        block, slot, file = (int(part, 16) for part in restricted.groups())
+        block, slot, file = (int(part or "0", 16) for part in restricted.groups())
         if file <= _FILE_MAX and block <= _BLOCK_MAX:
             return 0, file, block, slot
-    if len(rowid) != 18 or any(letter not in _ROWID_VALUES for letter in rowid):
+    if len(rowid) != _ROWID_LENGTH or any(letter not in _ROWID_VALUES for letter in rowid):
         raise OracleError(1410, "invalid ROWID")
     return (
         _base64_value(rowid[:6]),

@@ -80,6 +80,7 @@ def _counted(session: Session) -> dict[str, int]:
         "execute count": session.executions,
         "user commits": session.commits,
         "user rollbacks": session.rollbacks,
+        "opened cursors current": len(session.open_rows) + len(session.cursors),
     }
 
 

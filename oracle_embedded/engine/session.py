@@ -366,13 +366,17 @@ class Session:
         else:
             self.contexts.pop(_CLIENT_CONTEXT, None)
 
-    def set_password(self, password: str) -> None:
-        """Give the session's user another password. No redo has its text."""
+    def set_password(self, password: str, name: str = "") -> None:
+        """Give the session's user another password, or another user with the right for it. No redo
+        has its text."""
+        if name not in ("", self.username) and not self.has_privilege("ALTER USER"):
+            raise ora(1031)
         if not 0 < len(password.encode()) <= _PASSWORD_BYTES_MAX or '"' in password:
             raise OracleError(988, "missing or invalid password(s)")
         database = self.database
-        user = database.store.catalog.user(self.username)
-        assert user is not None
+        user = database.store.catalog.user(name or self.username)
+        if user is None:
+            raise OracleError(1918, f"user '{name}' does not exist")
         with database.changing_catalog():
             database.store.catalog.put(
                 replace(user, password=password), database.store.clock.next()

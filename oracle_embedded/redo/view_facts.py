@@ -46,6 +46,7 @@ _STATISTICS = (
     "execute count",
     "user commits",
     "user rollbacks",
+    "opened cursors current",
 )
 _ACTIVE_SEQUENCES = 1
 _USERS = "USERS"

@@ -221,10 +221,13 @@ class Calls:
             call_number=self._statements.call_number,
         )
         self._check_piggyback()
-        wanted = self._exchange.new_password(request.parameters)
+        user = login.user_name(request.user) if request.user else self._session.username
+        is_own = user == self._session.username
+        wanted = self._exchange.new_password(request.parameters, proves_old=is_own)
         if wanted is not None:
-            self._session.set_password(wanted)
-            self._exchange.password = wanted
+            self._session.set_password(wanted, user)
+            if is_own:
+                self._exchange.password = wanted
         self._send_status(b"\x08\x00")
 
     def _describe_table(self) -> None:

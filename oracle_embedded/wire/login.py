@@ -117,8 +117,9 @@ class Login:
         if not self._is_password(parameters):
             raise OracleError(1017, "invalid username/password; logon denied")
 
-    def new_password(self, parameters: dict[str, str]) -> str | None:
-        """The other password that the client wants, None if it wants none.
+    def new_password(self, parameters: dict[str, str], *, proves_old: bool = True) -> str | None:
+        """The other password that the client wants, None if it wants none. Who changes that of
+        another user needs a right, not the old one.
 
         Raises:
             OracleError: ORA-28008, the old password is wrong; ORA-00988, the new one is no text.
@@ -126,7 +127,7 @@ class Login:
         """
         if "AUTH_NEWPASSWORD" not in parameters:
             return None
-        if not self._is_password(parameters):
+        if proves_old and not self._is_password(parameters):
             raise OracleError(28008, "invalid old password")
         try:
             return self._typed(parameters, "AUTH_NEWPASSWORD").decode()

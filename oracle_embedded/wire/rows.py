@@ -135,6 +135,7 @@ class RowEncoder:
         ]
         self._leaves_out = leaves_out
         self._last: list[Value] | None = None
+        self._is_partial = False
         self._texts = [
             at
             for at, column in enumerate(columns)
@@ -143,7 +144,7 @@ class RowEncoder:
 
     def begin(self) -> None:
         """The next row is the first one of an execution."""
-        self._last = None
+        self._last, self._is_partial = None, False
 
     def encode(self, rows: Sequence[Sequence[Value]]) -> bytes:
         """Encode a batch of rows as one message 7 each."""
@@ -194,19 +195,23 @@ class RowEncoder:
 
     def _leave_out(self, values: list[Value], prefixes: list[bytes]) -> None:
         """Empty the places of what the row before has as well, and put message 21 before such a
-        row."""
+        row, and before the next one that is whole: go-ora holds on to what the last one said."""
         width = self._width
         before = [*(self._last or [None] * width), *values[:-width]]
         self._last = values[-width:]
         is_same = list(map(eq, values, before))
         for at in self._sent_always:
             is_same[at::width] = [False] * (len(values) // width)
-        if True not in is_same:
+        if True not in is_same and not self._is_partial:
             return
         same = np.array(is_same, np.bool_).reshape(-1, width)
         vectors = np.packbits(~same, axis=1, bitorder="little")
         sent = (width - same.sum(axis=1)).tolist()
-        for row in np.flatnonzero(same.any(axis=1)).tolist():
+        partial = same.max(axis=1)
+        behind = np.roll(partial, 1)
+        behind[0] = self._is_partial
+        self._is_partial = bool(partial[-1])
+        for row in np.flatnonzero(partial | behind).tolist():
             first = row * width
             message = b"\x15" + ub_bytes(sent[row]) + vectors[row].tobytes()
             prefixes[first] = message + (_ROW_DATA if is_same[first] else prefixes[first])

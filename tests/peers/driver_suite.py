@@ -195,21 +195,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     result, refused = run_suite(options.checkout.resolve(), options.files)
     for text, error in refused:
         print(f"refused: {' '.join(text.split())[:90]}: {error.splitlines()[0]}")
+    return print_result(f"python-oracledb {oracledb.__version__}", result, options.json)
+
+
+def print_result(driver: str, result: Result, file: Path | None) -> int:
+    """Print what fails by name, and how much passes; the exit status, 0 where nothing hung."""
     for name, message in result.failed.items():
         print(f"failed: {name}: {' '.join(message.split())[:200]}")
     for trouble in result.broken:
         print(f"broken: {trouble}")
     applicable = result.applicable
     share = 100 * len(result.passed) / applicable if applicable else 0.0
-    print(f"python-oracledb {oracledb.__version__}: {len(result.passed)} of {applicable} tests pass ({share:.1f} %), {len(result.skipped)} do not apply")  # fmt: skip
-    if options.json is not None:
-        body = {
-            "passed": result.passed,
-            "failed": result.failed,
-            "skipped": result.skipped,
-            "refused": refused,
-        }
-        options.json.write_text(json.dumps(body, indent=1))
+    print(f"{driver}: {len(result.passed)} of {applicable} tests pass ({share:.1f} %), {len(result.skipped)} do not apply")  # fmt: skip
+    if file is not None:
+        body = {"passed": result.passed, "failed": result.failed, "skipped": result.skipped}
+        file.write_text(json.dumps(body, indent=1))
     return 1 if result.broken else 0
 
 

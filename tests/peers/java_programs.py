@@ -40,6 +40,30 @@ PROGRAMS: dict[str, tuple[Jar, ...]] = {
         Jar("org.apache.commons", "commons-text", "1.12.0", "de023257ff166044a56bd1aa9124e843cd05dac5806cc705a9311f3556d5a15f"),
         Jar("org.apache.commons", "commons-collections4", "4.4", "1df8b9430b5c8ed143d7815e403e33ef5371b2400aadbe9bda0883762e0846d1"),
     ),
+    "HibernateClient.java": (
+        Jar("org.hibernate.orm", "hibernate-core", "6.6.4.Final", "a943d2e1983bfd43e93db4461ee7fff4334093893f228b2f4cdbc4b555f3a649"),
+        Jar("jakarta.persistence", "jakarta.persistence-api", "3.1.0", "475389446d35c6f46c565728b756dc508c284644ea2690644e0d8e7e339d42fd"),
+        Jar("jakarta.transaction", "jakarta.transaction-api", "2.0.1", "50c0a7c760c13ae6c042acf182b28f0047413db95b4636fb8879bcffab5ba875"),
+        Jar("org.jboss.logging", "jboss-logging", "3.5.0.Final", "7bb135b081952f6d32d83374619ae5201b05ca3bf862a28dd111016ce19b2c07"),
+        Jar("org.hibernate.common", "hibernate-commons-annotations", "7.0.3.Final", "0db2fd57d5e43688ac6ed5cdf36deaf05d84340dcc24c2dd2a2114de38e5175d"),
+        Jar("io.smallrye", "jandex", "3.2.0", "6da3e9ce8d0c0a433f3e7ce610a3c66accb00c71fee67aa0ff3e5a841395ac15"),
+        Jar("com.fasterxml", "classmate", "1.5.1", "aab4de3006808c09d25dd4ff4a3611cfb63c95463cfd99e73d2e1680d229a33b"),
+        Jar("net.bytebuddy", "byte-buddy", "1.14.18", "52117af1696a53aa77c131353074ada25ccbdf2df511f2af33fad6704fa95104"),
+        Jar("jakarta.xml.bind", "jakarta.xml.bind-api", "4.0.0", "57e3796ad5753640088f5f9d3c53c183f2c250b7dad90529ea3e19a5515aa122"),
+        Jar("jakarta.activation", "jakarta.activation-api", "2.1.0", "56e8d994095fe49c28138c60291482f66f18d12ac2b720e938697dce6a3135c7"),
+        Jar("org.glassfish.jaxb", "jaxb-runtime", "4.0.2", "1bc271e61b71ca4bd89eb053f3d2c91d478211b02a8982cb520f216fe0e9a939"),
+        Jar("org.glassfish.jaxb", "jaxb-core", "4.0.2", "d7ff2954ad78480bbab9391cccff3a22f42a82b6e09aeca1c7d502411c470ccd"),
+        Jar("org.eclipse.angus", "angus-activation", "2.0.0", "3a12d321a0f35aa9458ff9b6ee93a3de76b78e3f18b077c81721473d83079147"),
+        Jar("org.glassfish.jaxb", "txw2", "4.0.2", "ea71912e4f0a42530f77c9840ae90019c46402dedfdf007cff03797429a0cf0c"),
+        Jar("com.sun.istack", "istack-commons-runtime", "4.1.1", "7e8148c5bf5d5ae6f8c4534c1873f82e80bf7f9164fd09ee573df0013918dcd3"),
+        Jar("jakarta.inject", "jakarta.inject-api", "2.0.1", "f7dc98062fccf14126abb751b64fab12c312566e8cbdc8483598bffcea93af7c"),
+        Jar("org.antlr", "antlr4-runtime", "4.13.0", "bd7f7b5d07bc0b047f10915b32ca4bb1de9e57d8049098882e4453c88c076a5d"),
+    ),
+    "JooqClient.java": (
+        Jar("org.jooq", "jooq", "3.19.16", "972bf706a6e5aaa305ada833134d6ea3992d165e87d722d061ffa58688692e22"),
+        Jar("io.r2dbc", "r2dbc-spi", "1.0.0.RELEASE", "a5846c59fea336431a4ae72ca14edbf5299b78486fa308eafb383f4ae0ea74e5"),
+        Jar("org.reactivestreams", "reactive-streams", "1.0.3", "1dee0481072d19c929b623e155e14d2f6085dc011529a0a0dbefc84cf571d865"),
+    ),
 }  # fmt: skip
 """Each program and the jars that it needs beside the newest driver's."""
 

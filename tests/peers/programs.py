@@ -1,6 +1,6 @@
 """Which programs of other languages and frameworks run against the embedded Oracle, each in an environment of its own?
 
-``python -m tests.peers.programs`` runs the clients of Django and of go-ora and prints each use and its result.
+``python -m tests.peers.programs [NAME …]`` runs their clients and prints each use and its result.
 """
 
 from __future__ import annotations
@@ -13,9 +13,15 @@ from pathlib import Path
 from oracle_embedded.database import ADMIN, open_database
 from oracle_embedded.server import EmbeddedServer
 
-DJANGO = ("django>=5.2,<5.3", "oracledb>=26.1,<27")
+PYTHON_PROGRAMS = {
+    "django": ("django>=5.2,<5.3", "oracledb>=26.1,<27"),
+    "dbt": ("dbt-oracle>=1.9,<1.11", "dbt-core<1.11"),
+    "sling": ("sling-linux-amd64==1.4.10", "oracledb>=26.1,<27"),
+}
+"""The packages that each client in Python needs; it is ``NAME_client.py`` in this folder. Later
+releases of dbt and of Sling fetch programs from elsewhere when they are installed or imported."""
+SECONDS_MAX = 600
 _FOLDER = Path(__file__).parents[2] / ".redolake" / "peers"
-_CLIENT = Path(__file__).with_name("django_client.py")
 _GO_CLIENT = Path(__file__).with_name("go_client")
 
 
@@ -44,13 +50,14 @@ def environment(name: str, packages: tuple[str, ...]) -> Path:
     return python
 
 
-def run_django() -> dict[str, str]:
-    """Run Django's client; the result of each use, ``ok`` or what went wrong.
+def run_python(name: str) -> dict[str, str]:
+    """Run a client in Python; the result of each use, ``ok`` or what went wrong.
 
     Raises:
-        NoEnvironmentError: Django cannot be installed.
+        NoEnvironmentError: Its packages cannot be installed.
     """
-    return _run([str(environment("django", DJANGO)), str(_CLIENT)])
+    client = Path(__file__).with_name(f"{name}_client.py")
+    return _run([str(environment(name, PYTHON_PROGRAMS[name])), str(client)])
 
 
 def run_go() -> dict[str, str]:
@@ -84,7 +91,7 @@ def _run(command: list[str]) -> dict[str, str]:
                 [*command, str(server.port), ADMIN, database.password(ADMIN)],
                 capture_output=True,
                 text=True,
-                timeout=300,
+                timeout=SECONDS_MAX,
                 check=False,
             )
     finally:
@@ -95,7 +102,12 @@ def _run(command: list[str]) -> dict[str, str]:
     return results
 
 
+def main(names: list[str]) -> None:
+    """Run the clients of these names, or all."""
+    for name in names or [*PYTHON_PROGRAMS, "go"]:
+        for use, result in (run_go() if name == "go" else run_python(name)).items():
+            print(f"{name}\t{use}\t{result}", flush=True)
+
+
 if __name__ == "__main__":
-    for run in (run_django, run_go):
-        for use, result in run().items():
-            print(f"{use}\t{result}")
+    main(sys.argv[1:])

@@ -1,5 +1,5 @@
-"""An unmodified JDBC driver of Oracle against the embedded Oracle, in both lines that are maintained; and a pool, Flyway and Liquibase
-through it."""
+"""An unmodified JDBC driver of Oracle against the embedded Oracle, in both lines that are maintained; and a pool, Flyway, Liquibase,
+Hibernate and jOOQ through it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,13 @@ def test_programs_work_through_jdbc(driver: str) -> None:
 
 @pytest.mark.parametrize(
     ("program", "checks"),
-    [("PoolClient.java", 18), ("FlywayClient.java", 10), ("LiquibaseClient.java", 12)],
+    [
+        ("PoolClient.java", 18),
+        ("FlywayClient.java", 10),
+        ("LiquibaseClient.java", 12),
+        ("HibernateClient.java", 24),
+        ("JooqClient.java", 15),
+    ],
 )
 def test_programs_of_others_work(program: str, checks: int) -> None:
     if not has_java_compiler():

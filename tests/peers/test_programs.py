@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from tests.peers.programs import NoEnvironmentError, run_django, run_go
+from tests.peers.programs import NoEnvironmentError, run_go, run_python
 from tests.peers.sqlalchemy_suite import run_suite
 
 pytestmark = pytest.mark.slow
 
 
-def test_an_application_in_django_works() -> None:
+@pytest.mark.parametrize(("name", "uses"), [("django", 49), ("dbt", 12), ("sling", 7)])
+def test_a_program_in_python_works(name: str, uses: int) -> None:
     try:
-        results = run_django()
+        results = run_python(name)
     except NoEnvironmentError as error:
-        pytest.skip(f"Django cannot be installed: {error}")
+        pytest.skip(f"{name} cannot be installed: {error}")
     assert {use: result for use, result in results.items() if result != "ok"} == {}
-    assert len(results) == 49
+    assert len(results) == uses
 
 
 def test_a_program_in_go_works() -> None:

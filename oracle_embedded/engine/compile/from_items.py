@@ -33,7 +33,7 @@ from oracle_embedded.engine.compile.scopes import (
     table_source,
     type_from_meta,
 )
-from oracle_embedded.engine.datatypes import types
+from oracle_embedded.engine.datatypes import rowids, types
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.queries import parse_expression
@@ -46,6 +46,8 @@ from oracle_embedded.engine.storage.catalog import (
 )
 from oracle_embedded.engine.storage.companions import not_of_its_own
 
+_ROWID_OF_DUAL = f"x'{rowids.packed(116, rowids.address(1, 929, 0)).hex()}'"
+"""AAAAB0AABAAAAOhAAA, as listings of new databases have it."""
 _PLAIN_FIELDS = ("bool", "int", "int | None", "str", "str | None", "Name")
 _VERSION_TIME = types.SqlType(OraType.TIMESTAMP, scale=0)
 _VIEW_DEPTH_MAX = 20
@@ -140,7 +142,8 @@ def _table(state: Compilation, item: ast.FromTable, scope: Scope) -> tuple[Sourc
             return Source(alias, item.alias or item.name[0], None, columns), f"{cte.table} {alias}"
     if item.name in (("DUAL",), ("SYS", "DUAL")):
         columns = {"DUMMY": SourceColumn("DUMMY", f"{alias}.c1", types.varchar(1))}
-        return Source(alias, item.alias or "DUAL", "SYS", columns), f"(SELECT 'X' AS c1) {alias}"
+        source = Source(alias, item.alias or "DUAL", "SYS", columns, rowid=_ROWID_OF_DUAL)
+        return source, f"(SELECT 'X' AS c1) {alias}"
     flashback = _flashback(state, item, scope)
     found = find_relation(state, item.name, item.pos)
     if item.sample is not None and not isinstance(found, TableDef):

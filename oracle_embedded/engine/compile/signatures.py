@@ -50,6 +50,8 @@ def _zoned(scale: int) -> SqlType:
     return SqlType(OraType.TIMESTAMP_TZ, scale=scale)
 
 
+_HASH_SIZES = {"'MD5'": 16, "'SHA1'": 20, "'SHA256'": 32, "'SHA384'": 48, "'SHA512'": 64}
+
 SIGNATURES = {
     "UPPER": Signature("T", "o_upper", same_text),
     "LOWER": Signature("T", "o_lower", same_text),
@@ -149,8 +151,15 @@ SIGNATURES = {
     "SYS_GUID": Signature("", "o_guid", types.raw(16), nullable=False),
     "USER": Signature("", "o_user", types.varchar(128), nullable=False),
     "UID": Signature("", "o_uid", types.NUMBER, nullable=False),
-    "STANDARD_HASH": Signature("B?T", "o_standard_hash", types.raw(20)),
+    "STANDARD_HASH": Signature("B?T", "o_standard_hash", lambda args: types.raw(_hash_size(args))),
 }  # fmt: skip
+
+
+def _hash_size(args: list[Sql]) -> int:
+    """The bytes of STANDARD_HASH by its method, those of the longest where that is no literal."""
+    if len(args) < 2:
+        return _HASH_SIZES["'SHA1'"]
+    return _HASH_SIZES.get(args[1].text.upper(), max(_HASH_SIZES.values()))
 
 
 def by_signature(signature: Signature, node: ast.Call, args: list[Sql]) -> Sql:

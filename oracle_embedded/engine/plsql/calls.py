@@ -119,8 +119,13 @@ def _run(frame: Frame, closure: Closure, given: Given) -> Found:
         kind = resolve_type(inner, item.type)
         cell = Cell(kind, initial(kind), constant=not item.is_out)
         argument = given.get(item.name)
-        if isinstance(argument, ast.Bind) and not _takes(frame.binds[argument.index], item, kind):
-            raise wrong_arguments(frame, argument.pos, routine.name)
+        if isinstance(argument, ast.Bind):
+            bind = frame.binds[argument.index]
+            if not _takes(bind, item, kind):
+                raise wrong_arguments(frame, argument.pos, routine.name)
+            if not _matches_rows(bind.type, kind):
+                text = "array bind type must match PL/SQL table row type"
+                raise frame.error(argument.pos, 418, text)
         if argument is not None and item.is_out:
             outs.append((item, argument))
         if item.is_in or kind == CURSOR:
@@ -163,6 +168,16 @@ def _takes(bind: Cell, parameter: nodes.Parameter, kind: PlType) -> bool:
     return (goes_in or not parameter.is_in) and (
         not parameter.is_out or (wanted, given) in IMPLICIT
     )
+
+
+def _matches_rows(bind: PlType, kind: PlType) -> bool:
+    """Has an array of the client the type of a collection's elements?"""
+    if not isinstance(bind, TableType) or not isinstance(kind, TableType):
+        return True
+    if not isinstance(bind.element, SqlType) or not isinstance(kind.element, SqlType):
+        return True
+    families = {bind.element.family, kind.element.family}
+    return len(families) == 1 or not families & {"text", "number", "raw"}
 
 
 @contextmanager

@@ -408,12 +408,16 @@ def _for_rows(frame: Frame, node: nodes.ForRows) -> None:
 
 
 def _for_all(frame: Frame, node: nodes.ForAll) -> None:
-    low, high = integer(frame, node.low), integer(frame, node.high)
+    if node.is_of_indices:
+        held, _ = look(frame, node.low) or (None, None)
+        keys = [int(key) for key in held.keys] if isinstance(held, Table) else []
+    else:
+        keys = list(range(integer(frame, node.low), integer(frame, node.high) + 1))
     total = 0
     outer = frame.names
     frame.names = dict(outer)
     try:
-        for value in range(low, high + 1):
+        for value in keys:
             frame.names[node.name] = Cell(NUMBER, numbers.encode(value), constant=True)
             _sql(frame, node.statement)
             total += frame.row_count or 0

@@ -33,6 +33,17 @@ from oracle_embedded.engine.storage.fitting import fitter
 _NOWHERE = TableDef(object_id=0, data_object_id=0, object_version=0, owner="", name="", columns=())
 _METHODS = frozenset({"COUNT", "FIRST", "LAST", "NEXT", "PRIOR", "EXISTS", "LIMIT"})
 Found = tuple[PlValue, PlType]
+_ROWID_LENGTH = 18
+"""Shorter texts become a ROWID, but no UROWID."""
+_NATIONAL = 2
+_BUFFER_MAX = 32767
+"""Clients that announce more than this take what comes."""
+_CONVERSIONS = {
+    1722: "character to number conversion error",
+    932: "character to number conversion error",
+    1465: "hex to raw conversion error",
+}
+"""Errors of SQL's conversions, as PL/SQL calls them."""
 
 
 # --- expressions ----------------------------------------------------------------------------------
@@ -364,15 +375,22 @@ def _scalar(frame: Frame, value: Value, kind: SqlType, wanted: SqlType) -> Value
     if value is None:
         return None
     if kind.family != wanted.family:
+        if (
+            wanted.ora == OraType.UROWID
+            and len(value) < _ROWID_LENGTH
+            and not value.startswith(b"*")
+        ):
+            raise OracleError(1410, "invalid ROWID")
         cell = Cell(kind, value)
         outer = frame.names.get("$value")
         frame.names["$value"] = cell
         try:
             converted, _ = _computed(frame, _VALUE, wanted)
         except OracleError as error:
-            if error.code in (1722, 932):
-                raise OracleError(6502, "PL/SQL: numeric or value error: character to number conversion error") from error  # fmt: skip
-            raise
+            detail = _CONVERSIONS.get(error.code)
+            if detail is None:
+                raise
+            raise OracleError(6502, f"PL/SQL: numeric or value error: {detail}") from error
         finally:
             if outer is None:
                 del frame.names["$value"]
@@ -450,10 +468,12 @@ def assign(frame: Frame, target: ast.Expr, found: Found) -> None:
 def _for_bind(frame: Frame, value: PlValue, kind: PlType, wanted: PlType, pos: int) -> PlValue:
     """A value for a bind, whose size the client knows."""
     if isinstance(wanted, SqlType) and isinstance(kind, SqlType):
-        if value is None or kind.family == wanted.family:
-            return value
-        unlimited = types.family_type(wanted.family)
-        return coerce(frame, value, kind, unlimited, pos)
+        if value is not None and kind.family != wanted.family:
+            value = coerce(frame, value, kind, types.family_type(wanted.family), pos)
+        is_sized = wanted.family in ("text", "raw") and wanted.form != _NATIONAL
+        if is_sized and isinstance(value, bytes) and wanted.length < min(len(value), _BUFFER_MAX):
+            raise OracleError(6502, "PL/SQL: numeric or value error: character string buffer too small")  # fmt: skip
+        return value
     return coerce(frame, value, kind, wanted, pos)
 
 

@@ -40,6 +40,8 @@ _ROUTINE_OPTIONS = (
     "AUTHID", "DETERMINISTIC", "RESULT_CACHE", "PARALLEL_ENABLE", "PIPELINED", "ACCESSIBLE",
 )  # fmt: skip
 _UNSIZED_TEXT = 32767
+_DIGITS_MAX = 9
+"""Of a second's fraction: so many has a TIMESTAMP that is a parameter, whatever is passed."""
 _REREAD = (900, 905, 906, 907, 923, 933, 936)
 
 ColumnType = Callable[[ast.Name], SqlType | None]
@@ -288,8 +290,10 @@ class BlockReader:
             stream.next()
             return _UNSIZED[word]
         start = stream.token.start
+        is_any_time = unsized and word == "TIMESTAMP" and stream.ahead().text != "("
         try:
-            return read_datatype(stream)
+            kind = read_datatype(stream)
+            return replace(kind, scale=_DIGITS_MAX) if is_any_time else kind
         except OracleError as error:
             if error.code != 902:
                 raise
@@ -539,18 +543,20 @@ class BlockReader:
         self.stream.next()
         name = self.stream.identifier()
         self.need("IN")
-        if self.stream.is_word("INDICES") or self.stream.is_word("VALUES"):
+        if self.stream.is_word("VALUES"):
             raise self._unsupported()
-        low = read_expression(self.stream)
-        if not self.stream.take_op(".."):
-            raise self.unexpected()
-        high = read_expression(self.stream)
-        if self.stream.is_word("SAVE"):
+        is_of_indices = self.stream.take_word("INDICES", "OF")
+        low = high = read_expression(self.stream)
+        if not is_of_indices:
+            if not self.stream.take_op(".."):
+                raise self.unexpected()
+            high = read_expression(self.stream)
+        if self.stream.is_word("SAVE") or self.stream.is_word("BETWEEN"):
             raise self._unsupported()
         statement = self._sql(self.stream.token.text, self.stream.token.start)
         if not isinstance(statement, plsql_nodes.Sql):
             raise self.unexpected()
-        return plsql_nodes.ForAll(name, low, high, statement, pos=start)
+        return plsql_nodes.ForAll(name, low, high, statement, is_of_indices, pos=start)
 
     def _loop(self, start: int, label: str) -> Node:
         condition = read_condition(self.stream) if self.stream.take_word("WHILE") else None

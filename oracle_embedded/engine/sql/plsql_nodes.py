@@ -60,12 +60,13 @@ class ForRows(Node):
 
 @dataclass(frozen=True, slots=True)
 class ForAll(Node):
-    """``FORALL name IN low..high`` over one data change."""
+    """``FORALL name IN low..high`` over one data change, or ``IN INDICES OF low``."""
 
     name: str
     low: Expr
     high: Expr
     statement: Sql
+    is_of_indices: bool = False
 
 
 @dataclass(frozen=True, slots=True)

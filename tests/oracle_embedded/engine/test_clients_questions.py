@@ -13,6 +13,8 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.database import ADMIN
 
 if TYPE_CHECKING:
+    from oracle_embedded.database import OpenDatabase
+    from oracle_embedded.server import EmbeddedServer
     from tests.oracle_embedded.engine.conftest import Client, Connect
 
 
@@ -397,3 +399,66 @@ def test_a_bind_that_becomes_the_type_of_a_parameter_is_taken(
     cursor = driver.cursor()
     cursor.execute(f"create procedure p (v in {parameter}) as begin null; end;")
     cursor.execute("begin p(:1); end;", [value])
+
+
+def test_an_out_bind_holds_what_the_client_has_room_for(driver: oracledb.Connection) -> None:
+    cursor = driver.cursor()
+    room = cursor.var(oracledb.DB_TYPE_RAW, 2)
+    cursor.execute("begin :1 := hextoraw('0102'); end;", [room])
+    assert room.getvalue() == b"\x01\x02"
+    with pytest.raises(oracledb.DatabaseError, match="ORA-06502"):
+        cursor.execute("begin :1 := hextoraw('010203'); end;", [room])
+
+
+def test_a_time_that_is_a_parameter_has_all_digits(sql: Client) -> None:
+    sql("alter session set nls_timestamp_format = 'SS.FF'")
+    sql("create function f(t in timestamp) return varchar2 as begin return t; end;")
+    assert sql.one("select f(timestamp '2020-01-01 00:00:01.5') from dual") == "01.500000000"
+
+
+def test_an_array_has_the_type_of_its_collection(driver: oracledb.Connection) -> None:
+    cursor = driver.cursor()
+    cursor.execute(
+        "create package p as type numbers is table of number index by binary_integer;"
+        " procedure take(n in numbers); end;"
+    )
+    cursor.execute(
+        "create package body p as procedure take(n in numbers) is begin"
+        " forall i in indices of n insert into t values (n(i)); end; end;"
+    )
+    cursor.execute("create table t (n number)")
+    cursor.callproc("p.take", [cursor.arrayvar(int, [1, 2, 3])])
+    cursor.execute("select sum(n) from t")
+    assert cursor.fetchall() == [(6,)]
+    with pytest.raises(oracledb.DatabaseError, match="PLS-00418"):
+        cursor.callproc("p.take", [cursor.arrayvar(str, ["1"])])
+
+
+def test_an_administrator_changes_the_password_of_another_user(
+    database: OpenDatabase, server: EmbeddedServer
+) -> None:
+    """Without the old one; whoever has no right to needs it for itself alone."""
+    engine = database.engine
+    admin = engine.open_session(ADMIN, program="pytest", machine="localhost")
+    admin.set_password("another1", "DEMO")
+    owner = oracledb.connect(user="DEMO", password="another1", dsn=server.dsn)
+    owner.changepassword("another1", "third1")
+    owner.close()
+    with pytest.raises(oracledb.DatabaseError, match="ORA-01017"):
+        oracledb.connect(user="DEMO", password="another1", dsn=server.dsn)
+    plain = engine.open_session("DEMO", program="pytest", machine="localhost")
+    with pytest.raises(OracleError, match="ORA-01031"):
+        plain.set_password("fourth1", ADMIN)
+
+
+@pytest.mark.parametrize(
+    ("method", "size"), [("", 20), (", 'MD5'", 16), (", 'SHA256'", 32), (", 'SHA512'", 64)]
+)
+def test_a_hash_is_as_long_as_its_method_says(sql: Client, method: str, size: int) -> None:
+    sql(f"create table h as select standard_hash('x'{method}) h from dual")
+    assert sql.one("select data_length from user_tab_columns where table_name = 'H'") == str(size)
+    assert len(sql.one("select h from h")) == 2 * size
+
+
+def test_dual_has_a_rowid(sql: Client) -> None:
+    assert sql.one("select rowid from dual") == "AAAAB0AABAAAAOhAAA"

@@ -155,7 +155,7 @@ def test_an_expression_has_oracles_value(shared: Client, expression: str, value:
         ("select 1 from dual union select 'a' from dual", 1790),
         ("select a.dummy from dual a, dual b where dummy = 'X'", 918),
         ("select 1 from dual order by 2", 1785),
-        ("select chartorowid('bad') from dual", 1410),
+        ("select chartorowid('none') from dual", 1410),
         ("select * from dual connect by prior dummy = dummy", 3001),
         ("select unistr('\\12') from dual", 30186),
         ("select :1 from dual", 1008),

@@ -104,7 +104,8 @@ def test_a_restricted_rowid_names_no_data_object(sql: Client) -> None:
     assert sql.one("select dbms_rowid.rowid_create(0, 7, 257, 3541, 0) from dual") == (
         "00000DD5.0000.0101"
     )
-    for text in ("0", "*?", "00000DD5.0000"):
+    assert sql.one("select rowidtochar(chartorowid('0')) from dual") == "00000000.0000.0000"
+    for text in ("x", "*?", "00000DD5.0000.00001"):
         with pytest.raises(OracleError, match="ORA-01410"):
             sql("insert into u values (chartorowid(:1))", text)
 

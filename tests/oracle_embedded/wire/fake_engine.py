@@ -108,7 +108,7 @@ class FakeSession(EngineSession):
         if namespace != "CLIENTCONTEXT":
             raise OracleError(28267, "Invalid NameSpace Value")
 
-    def set_password(self, password: str) -> None:
+    def set_password(self, password: str, name: str = "") -> None:
         self.engine.users[self.user] = password
 
     def parameter(self, name: str) -> str:

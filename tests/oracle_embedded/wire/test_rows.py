@@ -42,7 +42,8 @@ def test_batches_equal_rows_one_by_one(data: st.DataObject, types: list[OraType]
 
 
 def test_what_the_row_before_has_is_left_out() -> None:
-    """Message 21: how many columns follow, and which, the first column being the lowest bit."""
+    """Message 21: how many columns follow, and which, the first column being the lowest bit. A whole
+    row has one too behind a row that is not whole."""
     columns = [column("A", OraType.VARCHAR), column("B", OraType.VARCHAR)]
     encoder = RowEncoder(columns, [], _LOBS, lambda _handle: b"", leaves_out=True)
     first = encoder.encode([(b"a", b"b"), (b"a", b"c"), (b"a", b"c"), (b"d", None)])
@@ -51,7 +52,7 @@ def test_what_the_row_before_has_is_left_out() -> None:
             b"\x07\x01a\x01b",
             b"\x15\x01\x01\x02\x07\x01c",
             b"\x15\x00\x00\x07",
-            b"\x07\x01d\x00",
+            b"\x15\x01\x02\x03\x07\x01d\x00",
         )
     )
     assert encoder.encode([(b"e", None)]) == b"\x15\x01\x01\x01\x07\x01e", "over two fetches"
