@@ -16,10 +16,6 @@ import pytest
 _STEPS = "tests/steps/test_"
 
 STAYS: dict[str, tuple[str, ...]] = {
-    f"{_STEPS}all_columns.py::test_a_ddl_that_changes_the_columns_ends_the_stream": ("add",),
-    f"{_STEPS}all_columns.py::test_a_ddl_that_leaves_the_values_as_they_are_is_followed": (
-        "longer",
-    ),
     f"{_STEPS}altered.py::test_no_ddl_of_the_table_itself_hides_an_exchange": (
         "moved-before",
         "another-ddl-after",

@@ -446,8 +446,7 @@ class MaintenanceConfig(ConfigModel):
 
     cluster_by_key: bool = False
     """Keep mirrors clustered by their key (liquid clustering): MERGE reads fewer files where a
-    window's keys lie close together. Does nothing for tables with ``identity: all_columns``, which
-    have no key."""
+    window's keys lie close together."""
 
     delta_features: tuple[DeltaFeature, ...] = ()
     """Features of Delta that mirrors are to have for the sake of their readers. `redolake maintain`

@@ -439,12 +439,6 @@ class SourceConfig(ConfigModel):
             if one not in self.entries and not any(c.takes(one) for c in self.tables)
         ]:
             raise ValueError(f"snapshot.select_overrides: not under tables: {', '.join(strange)}")
-        counted = [one for one in names if one in self.entries and self.entries[one].counts_rows]
-        if counted:
-            raise ValueError(
-                "snapshot.select_overrides: with identity: all_columns a table joins with all its"
-                f" rows: {', '.join(map(str, counted))}"
-            )
         return self
 
     @model_validator(mode="after")
@@ -492,35 +486,6 @@ class SourceConfig(ConfigModel):
             )
         return self
 
-    @model_validator(mode="after")
-    def _counted_rows_have_no_history(self) -> SourceConfig:
-        wanting = [
-            one.name
-            for one in self.tables
-            if one.counts_rows and (one.history or self.lake.history) != "none"
-        ]
-        if wanting:
-            raise ValueError(
-                f"history, and identity: all_columns, of {', '.join(wanting)}: such rows are their values, and have no states. "
-                "Set history of the table to none"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _counted_rows_are_all_decoded(self) -> SourceConfig:
-        wanting = [
-            one.name
-            for one in self.tables
-            if one.identity == "all_columns"
-            and (one.on_undecodable or self.policies.on_undecodable) in ("quarantine", "skip")
-        ]
-        if wanting:
-            raise ValueError(
-                f"on_undecodable: quarantine or skip, and identity: all_columns, of {', '.join(wanting)}: equal rows are counted, and counts that lack a "
-                "change stay wrong. Set on_undecodable of the table to stop or resnapshot"
-            )
-        return self
-
     @property
     def logminer(self) -> LogMinerConfig:
         """How LogMiner reads; its defaults where another reader does."""
@@ -559,10 +524,9 @@ class SourceConfig(ConfigModel):
 
     def replacing(self, table: TableId) -> Replacing:
         """In which columns of a table U+FFFD stands for bytes that are no UTF-8: in masked ones
-        always, whose values nobody sees. None where the values of all columns identify a row, or
-        the table is not captured any more."""
+        always, whose values nobody sees. None where the table is not captured any more."""
         own = self.entries.get(table)
-        if own is None or own.counts_rows:
+        if own is None:
             return NOTHING_REPLACED
         policy = own.on_invalid_text or self.policies.on_invalid_text
         return Replacing(policy == "replace", frozenset(own.columns_mask))

@@ -137,7 +137,7 @@ class PolicyConfig(ConfigModel):
     """A text has bytes that are not UTF-8: Oracle keeps what a client with a wrong character set
     stored. ``refuse`` treats a redo row with such a value as undecodable (``on_undecodable``); in a
     snapshot it stops the table. ``replace`` puts the character U+FFFD in place of such bytes, in
-    snapshots and in the log; never in columns of the key, nor with ``identity: all_columns``."""
+    snapshots and in the log; never in columns of the key."""
 
     quarantine_rows_max: Annotated[int, Field(gt=0)] = 1000
     """A table with more rows in quarantine stops."""
@@ -150,11 +150,10 @@ class PolicyConfig(ConfigModel):
 
     on_snapshot_too_old: Literal["stop", "resnapshot"] = "resnapshot"
     """Oracle cannot read the table any more as of the SCN of a snapshot, some of whose chunks are
-    still to be read, and all its chunks must be read as of one SCN: of a table with
-    ``identity: all_columns`` when the undo is gone or a DDL came, of one that is read by ranges of
-    ROWIDs (``snapshot.cut``), or whose columns were renamed and dropped, when a DDL
-    came. ``resnapshot`` starts that snapshot again at a newer SCN, once; if the same happens again,
-    Redolake stops the table. Other chunks are read at a newer SCN each."""
+    still to be read, and all its chunks must be read as of one SCN, since a DDL came: those of a
+    table that is read by ranges of ROWIDs (``snapshot.cut``), or whose columns were renamed and
+    dropped. ``resnapshot`` starts that snapshot again at a newer SCN, once; if the same happens
+    again, Redolake stops the table. Other chunks are read at a newer SCN each."""
 
     on_redo_gone: Literal["stop", "resnapshot"] = "stop"
     """Redo that the table needs is permanently lost: an archived log was deleted, or is missing
@@ -239,18 +238,13 @@ class TableConfig(ConfigModel):
     """Columns that identify a row, all NOT NULL; by default what the source's ``key`` says of the
     table, else the primary key, else a unique index over NOT NULL columns. Not for a pattern."""
 
-    identity: Literal["key", "rowid", "all_columns"] = "key"
+    identity: Literal["key", "rowid"] = "key"
     """What identifies a row. ``key``, the default: its key. ``rowid``: its ROWID, for a table that
     has no key; mirror and change log have it in the column ``_cdc_row_id``. Any operation that
     changes ROWIDs (``ALTER TABLE … MOVE``, ``SHRINK SPACE``, partitions that are split or merged)
     stops the table until you resnapshot it. Not for index-organized tables, for tables in a
     cluster, for tables with XMLTYPE columns, and for a pattern. A table with LOBs needs Oracle 23ai
-    and supplemental logging of all columns. ``all_columns``: the values of all its columns, for a
-    table without a key whose rows may get other ROWIDs. Equal rows are counted: the mirror numbers
-    them in ``_cdc_copy``. All chunks of its snapshot are read as of one SCN, every new snapshot
-    begins new Delta tables, and a DDL that changes the columns ends the stream. Needs supplemental
-    logging of all columns; not for tables with LOBs, and no column may be excluded, masked or
-    rounded."""
+    and supplemental logging of all columns."""
 
     paused: bool = False
     """Leave the mirror as it is while Redolake continues to capture the table's redo. When you
@@ -404,14 +398,14 @@ class TableConfig(ConfigModel):
 
     def omits(self, data_type: str) -> bool:
         """Is a column of a type that is not captured left out by itself? ``data_type`` is Oracle's
-        own text. Where the values of all columns identify a row, none is."""
-        return not self.counts_rows and self._answer_for(data_type) == "omit"
+        own text."""
+        return self._answer_for(data_type) == "omit"
 
     def reselects(self, data_type: str) -> bool:
         """Is a column of a type whose rows LogMiner does not show captured all the same, by reading
         the rows that change from Oracle?"""
         is_kind = data_type in RESELECTED_KINDS
-        return is_kind and not self.counts_rows and self._answer_for(data_type) == "reselect"
+        return is_kind and self._answer_for(data_type) == "reselect"
 
     @property
     def reselects_some(self) -> bool:
@@ -447,11 +441,6 @@ class TableConfig(ConfigModel):
     def has_own_key(self) -> bool:
         """Is it for the table itself to say what identifies a row?"""
         return not self.key and self.identity == "key"
-
-    @property
-    def counts_rows(self) -> bool:
-        """Do the values of all columns identify a row, so that equal rows are counted?"""
-        return self.identity == "all_columns"
 
     @property
     def table(self) -> TableId:

@@ -196,19 +196,13 @@ class DeltaTableLake(TableLake):
         *,
         covered_scn: int = 0,
         applied_scn: int = 0,
-        is_inexact: bool = False,
     ) -> TableApplied:
         return replay_window(
-            self.work,
-            manifest,
-            schema,
-            covered_scn=covered_scn,
-            applied_scn=applied_scn,
-            is_inexact=is_inexact,
+            self.work, manifest, schema, covered_scn=covered_scn, applied_scn=applied_scn
         )
 
-    def rebuild_mirror(self, schema: TableSchema, *, is_inexact: bool = False) -> int:
-        return rebuild_mirror(self.work, schema, is_inexact=is_inexact)
+    def rebuild_mirror(self, schema: TableSchema) -> int:
+        return rebuild_mirror(self.work, schema)
 
     def set_aside(self) -> list[str]:
         return self.work.set_aside()

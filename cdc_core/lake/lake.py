@@ -174,25 +174,21 @@ class TableLake(Protocol):
         *,
         covered_scn: int = 0,
         applied_scn: int = 0,
-        is_inexact: bool = False,
     ) -> TableApplied:
         """Take an old window again: its keys are derived from the whole change log and mended where
         the mirror differs.
 
         The landing files are not read, since the window is in the change log. An undamaged mirror
         gets no new version, and ``skipped`` is true. Windows up to ``applied_scn`` were applied: of
-        one that left no change, the logs do not say so. Where commits that belong at or below the
-        mirror's position come with a window that it has not taken (``is_inexact``), rows may go of
-        which the change log does not know yet that they came.
+        one that left no change, the logs do not say so.
 
         Raises:
             NotYetError: The mirror has not taken the window yet.
             LakeError, CommitConflictError: As for :meth:`apply_window`.
         """
 
-    def rebuild_mirror(self, schema: TableSchema, *, is_inexact: bool = False) -> int:
+    def rebuild_mirror(self, schema: TableSchema) -> int:
         """Write the mirror anew from its change log alone; returns its number of rows.
-        ``is_inexact`` is as for :meth:`replay_window`.
 
         Raises:
             LakeError: There is no change log, or it does not hold the beginning of every row.

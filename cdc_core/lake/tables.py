@@ -99,7 +99,7 @@ def spark_type(kind: pa.DataType) -> str:
 
 def mirror_columns(schema: TableSchema) -> pa.Schema:
     """The mirror's columns with Oracle's types as comments."""
-    kinds = {column.name: oracle_type(column) for column in schema.with_copies().columns}
+    kinds = {column.name: oracle_type(column) for column in schema.columns}
     return pa.schema(
         [
             field.with_metadata({"comment": kinds[field.name]}) if field.name in kinds else field
@@ -175,7 +175,7 @@ def mirror_properties(source: str, schema: TableSchema, generation: int) -> dict
 
 def key_text(schema: TableSchema) -> str:
     """What the mirror's property says of its key."""
-    return json.dumps(schema.with_copies().key)
+    return json.dumps(schema.key)
 
 
 def changelog_properties(source: str, schema: TableSchema, generation: int) -> dict[str, str]:

@@ -25,7 +25,6 @@ class TableEstimate:
     minutes: float | None = None
     ends: float | None = None
     chunk_minutes: float | None = None
-    needs_one_scn: bool = False
     is_between: bool = False
     trouble: str | None = None
 

@@ -97,20 +97,6 @@ def _check_row_ids(given: CheckInput) -> Iterator[Finding]:
             )
 
 
-def _check_all_columns(given: CheckInput) -> Iterator[Finding]:
-    for config in given.configs:
-        if config.identity == "all_columns":
-            yield Finding(
-                f"{config.table}: Redolake identifies its rows by the values of all columns, and counts equal rows. Each change carries the "
-                "whole row twice through the lake, the whole table is read as of one SCN, which needs the undo for that long, and a column "
-                "that comes, goes, or changes its name or type takes the table out of the stream",
-                f"`redolake table resnapshot {config.table.argument}` adds it back with new Delta tables after a DDL of its columns; a table "
-                "with a key needs none of this",
-                config.table,
-                is_problem=False,
-            )
-
-
 def _check_names(given: CheckInput) -> Iterator[Finding]:
     condition, binds = tables_condition(given.tables, "OWNER", "TABLE_NAME")
     long: dict[TableId, list[str]] = {}
@@ -223,12 +209,6 @@ ROW_CHECKS: tuple[Check[CheckInput], ...] = (
         "`redolake table resnapshot OWNER.TABLE` after each operation that changes ROWIDs",
         "concepts/tables.md",
         _check_row_ids,
-    ),
-    Check(
-        "what `identity: all_columns` costs",
-        "`redolake table resnapshot OWNER.TABLE` after a DDL of the columns",
-        "concepts/tables.md",
-        _check_all_columns,
     ),
 )
 """What is to be known of what identifies a table's rows, whichever reader reads the redo."""

@@ -9,7 +9,6 @@ from typing import Any
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError
 from cdc_core.model.scn import Scn
-from cdc_core.schema.all_columns import refuse_all_columns
 from cdc_core.schema.forms import in_forms
 from cdc_core.schema.keys import (
     documents_among,
@@ -23,8 +22,6 @@ from cdc_core.schema.keys import (
 )
 from cdc_core.schema.masks import mask_refusal, masks_of
 from cdc_core.schema.table import (
-    ROW_DIGEST,
-    ROW_DIGEST_COLUMN,
     ROW_ID,
     ROW_ID_COLUMN,
     Column,
@@ -89,9 +86,6 @@ def schema_from_rows(
     if config.identity == "rowid":
         refuse_row_ids(config, columns, is_index_organized=is_index_organized)
         captured = (ROW_ID_COLUMN, *captured)
-    elif config.identity == "all_columns":
-        refuse_all_columns(config, usable, is_index_organized=is_index_organized)
-        key, captured = (ROW_DIGEST,), (ROW_DIGEST_COLUMN, *captured)
     else:
         virtual = {row[0] for row in columns if row[9] == "YES"}
         candidates = key_candidates(keys.primary, unique, keys.known)

@@ -15,10 +15,8 @@ from typing import TypeAlias
 from cdc_core.errors import RESNAPSHOT_HINT, SchemaMismatchError
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import Trouble
-from cdc_core.schema.all_columns import lost_identity
 from cdc_core.schema.ddl_reading import read_ddl
 from cdc_core.schema.table import OFFSET_SUFFIX, Column, TableSchema
-from cdc_core.schema.types import arrow_type
 from cdc_core.schema.widening import is_wider, wider
 
 _PADDED = frozenset({"CHAR", "NCHAR"})
@@ -141,15 +139,6 @@ def judge(old: TableSchema, new: TableSchema) -> Evolution:
         _redefined(one, other) for one, other in both if _definition(one) != _definition(other)
     )
     added = tuple(AddColumn(column) for column in new.columns if column.stored_as not in known)
-    others = [
-        *(step.old for step in renamed),
-        *(step.column.name for step in dropped),
-        *(step.column.name for step in added),
-        *(step.old.name for step in redefined if arrow_type(step.old) != arrow_type(step.new)),
-    ]
-    lost = lost_identity(old, new, [(step.old, step.new) for step in redefined], others)
-    if lost is not None:
-        return Evolution(refusal=lost, trouble="unsupported_ddl")
     steps: tuple[Step, ...] = (*renamed, *dropped, *redefined, *added)
     return Evolution(steps, is_new_version=bool(steps) or _layout(old) != _layout(new))
 

@@ -23,8 +23,7 @@ _NO_KEY = (
     "Name unique NOT NULL columns under the table's key; or set identity: rowid in the table's "
     "own entry: rows are then identified by ROWID, and any operation that changes ROWIDs (ALTER "
     "TABLE … MOVE, SHRINK SPACE, partitions that are split or merged) stops the table until you "
-    "resnapshot it; or, for a table without LOBs, set identity: all_columns there, which counts "
-    "equal rows and allows rows to move."
+    "resnapshot it, or does what on_unsupported_ddl says."
 )
 _NO_KEY_WITH_DOCUMENTS = (
     "Name unique NOT NULL columns under the table's key, or leave the table out. Its rows "
@@ -166,7 +165,7 @@ def refuse_clustered(config: TableConfig, cluster: str | None) -> None:
         raise ConfigError(
             "identity: rowid is not for a table in a cluster: an UPDATE of the cluster key "
             "moves a row, and it is unproved which ROWID LogMiner shows from then on",
-            hint="Name unique NOT NULL columns under the table's key, or set identity: all_columns, which knows rows by their values.",
+            hint="Name unique NOT NULL columns under the table's key, or leave the table out.",
             table=config.table,
             cluster=cluster,
         )

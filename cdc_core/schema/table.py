@@ -17,15 +17,6 @@ ROW_ID = "_cdc_row_id"
 """The column that holds each row's ROWID where the ROWID is what identifies a row. No captured
 column may have a name like this."""
 
-ROW_DIGEST = "_cdc_row_digest"
-"""The column that holds the digest of all values of a row where these identify it
-(:mod:`cdc_core.stage.multiset.digests`)."""
-
-ROW_COPY = "_cdc_copy"
-"""The column of a mirror that numbers equal rows, from 1 on without holes, where their values
-identify them."""
-
-
 OR_NULL = " or null"
 """Behind a column's form: what it does not hold is NULL."""
 
@@ -127,12 +118,6 @@ class Column:
 ROW_ID_COLUMN = Column(
     ROW_ID, "ROWID", length=10, char_length=0, precision=None, scale=None, nullable=False
 )
-ROW_DIGEST_COLUMN = Column(
-    ROW_DIGEST, "RAW", length=32, char_length=0, precision=None, scale=None, nullable=False
-)
-ROW_COPY_COLUMN = Column(
-    ROW_COPY, "NUMBER", length=22, char_length=0, precision=18, scale=0, nullable=False
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +128,7 @@ class TableSchema:
     ``columns`` are the captured ones in the table's order; ``key`` names the primary key's columns,
     or those of a unique index whose columns are all NOT NULL; never empty, since tables without a
     key are refused. Where the ROWID identifies a row (``identity: rowid``), :data:`ROW_ID_COLUMN`
-    is the key, and the first column: no row of the redo lists it, each is shown with it. Where all
-    values do (``identity: all_columns``), :data:`ROW_DIGEST_COLUMN` is: it is made of the values,
-    and equal rows have one. The mirror's version (:meth:`with_copies`) has :data:`ROW_COPY_COLUMN`
-    behind it.
+    is the key, and the first column: no row of the redo lists it, each is shown with it.
 
     ``stored`` names all columns that rows hold, captured or not, in the order in which rows hold
     them (``SEGMENT_COLUMN_ID``): what LogMiner calls ``COL n`` is the n-th. ``charset`` and
@@ -219,11 +201,6 @@ class TableSchema:
         return self.is_by_row_id and self.has_lobs
 
     @property
-    def is_by_all_columns(self) -> bool:
-        """Do the values of all captured columns identify a row, so that equal rows are counted?"""
-        return self.key[:1] == (ROW_DIGEST,)
-
-    @property
     def is_undone_by_statement(self) -> bool:
         """May one undo row take back several redo rows, as in tables with LOBs?"""
         return self.has_lobs or any(column.is_lob for column in self.columns)
@@ -246,22 +223,11 @@ class TableSchema:
         return replace(self, time_zone=next(filter(None, zones), ""))
 
     def as_in_rows(self) -> TableSchema:
-        """The version with the columns that rows hold: without the ROWID, and without digest and
-        number of equal rows."""
-        if not (self.is_by_row_id or self.is_by_all_columns):
+        """The version with the columns that rows hold: without the ROWID."""
+        if not self.is_by_row_id:
             return self
-        added = (ROW_ID, ROW_DIGEST, ROW_COPY)
-        columns = tuple(column for column in self.columns if column.name not in added)
+        columns = tuple(column for column in self.columns if column.name != ROW_ID)
         return replace(self, columns=columns, key=())
-
-    def with_copies(self) -> TableSchema:
-        """The version with the columns and the key of the mirror: where rows are counted, digest
-        and number are both."""
-        if not self.is_by_all_columns or ROW_COPY in self.key:
-            return self
-        digest, *others = self.columns
-        columns = (digest, ROW_COPY_COLUMN, *others)
-        return replace(self, columns=columns, key=(ROW_DIGEST, ROW_COPY))
 
     def column(self, name: str) -> Column:
         """The column of that exact name; KeyError if there is none."""

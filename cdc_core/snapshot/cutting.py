@@ -151,9 +151,9 @@ def _have_parsed(session: OracleSession, schema: TableSchema, condition: str) ->
 
 
 def _cut(schema: TableSchema, config: SnapshotConfig, chunk_by: str | None) -> _Cut:
-    """What is asked for: by a signal, else by the configuration. Where equal rows are counted, or
-    hashes are the key, no column is in the place of ROWIDs."""
-    if schema.is_by_all_columns or masked_key(schema):
+    """What is asked for: by a signal, else by the configuration. Where hashes are the key, no
+    column is in the place of ROWIDs."""
+    if masked_key(schema):
         return _Cut("partition" if config.cut == "partition" else "rowid")
     if chunk_by is not None and chunk_by.upper() == "ROWID":
         return _Cut("rowid")
@@ -176,7 +176,7 @@ def _cut(schema: TableSchema, config: SnapshotConfig, chunk_by: str | None) -> _
 
 def _is_by_row_ids(schema: TableSchema) -> bool:
     """Is its key one that ranges cannot be made of, or that ROWIDs stand for?"""
-    if schema.is_by_all_columns or schema.key == (ROW_ID_COLUMN.name,):
+    if schema.is_by_row_id:
         return True
     try:
         return not [key_forms(schema.column(name)) for name in schema.key]

@@ -151,7 +151,6 @@ def read_chunk(
             has landed.
     """
     started, schema = time.monotonic(), unread.schema
-    read = as_landed(schema)
     folder = chunk_folder(unread.source, unread.chunk_key)
     landing.remove_unlanded(folder)
     present = present_names(session, schema.table)
@@ -160,7 +159,7 @@ def read_chunk(
     with seeing_all(session, schema.table):
         found = exact_rows(
             session,
-            read,
+            schema,
             chunk,
             unread.scn if unread.is_exact else None,
             unread.condition,
@@ -193,12 +192,6 @@ def read_chunk(
     return manifest
 
 
-def as_landed(schema: TableSchema) -> TableSchema:
-    """The version with the columns of a chunk's files. Where all values identify a row, their
-    digest is made of them later: it says no more than they do."""
-    return schema.as_in_rows() if schema.is_by_all_columns else schema
-
-
 def exact_rows(
     session: OracleSession,
     schema: TableSchema,
@@ -224,9 +217,9 @@ def exact_rows(
     except DecodeError as error:
         if error.message != NO_SUCH_DAY or "column" in error.facts:
             raise
-        found_in = _without_days(session, as_landed(asked), chunk, scn, condition)
-        own = as_landed(schema).column_names
-        columns = [name for name, is_one in zip(own, found_in, strict=True) if is_one]
+        found_in = _without_days(session, asked, chunk, scn, condition)
+        own = zip(schema.column_names, found_in, strict=True)
+        columns = [name for name, is_one in own if is_one]
         raise no_such_day(*columns, table=schema.table) from error
 
 
@@ -329,7 +322,6 @@ def chunk_query(
 ) -> tuple[str, dict[str, object]]:
     """The query of a chunk and its binds: the columns of the table's Arrow schema, then one for
     each LOB that says whether it is empty."""
-    schema = as_landed(schema)
     rows, binds = _rows_of(schema, chunk, scn, condition)
     return f"SELECT {', '.join(_selected(schema))} {rows}", binds
 

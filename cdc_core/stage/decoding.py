@@ -40,12 +40,11 @@ from cdc_core.model.texts import (
     Replacing,
 )
 from cdc_core.runtime.arrow import whole
-from cdc_core.schema.table import ROW_DIGEST, ROW_ID, TableSchema
+from cdc_core.schema.table import ROW_ID, TableSchema
 from cdc_core.schema.types import is_reselected, is_snapshot_only
 from cdc_core.stage import addresses, lobs, reselected
 from cdc_core.stage.absent_names import renamed_lists
 from cdc_core.stage.layout import OPTIONAL, change_schema
-from cdc_core.stage.multiset.digests import row_digests
 from cdc_core.stage.redo_order import DISORDERED
 from cdc_core.stage.rollback import AMBIGUOUS, ROW_ID_UNKNOWN, UNMATCHED
 from cdc_core.stage.skipped_operations import NOTHING_SKIPPED, Skipping
@@ -255,8 +254,6 @@ class ChangeDecoder:
         self._check_keys((before, after), batch)
         self._refuse_unshown(decoded, batch)
         self._refuse_replaced((before, after), batch)
-        if self.schema.is_by_all_columns:
-            self._check_whole(decoded, batch)
         later = self._later_columns(version)
         columns = {
             "_cdc_op": pa.array(_OP_LETTERS).take(codes),
@@ -430,10 +427,10 @@ class ChangeDecoder:
         flagged = pc.fill_null(pc.greater(flags, 0), False)
         if not pc.any(flagged).as_py():
             return
-        key = self.schema.column_names if self.schema.is_by_all_columns else self.schema.key
         for image in images:
             for column, one in zip(self.schema.column_names, image.type, strict=True):
-                if not pa.types.is_string(one.type) or self.replacing.takes(column, key):
+                is_replaced = self.replacing.takes(column, self.schema.key)
+                if is_replaced or not pa.types.is_string(one.type):
                     continue
                 found = pc.match_substring(pc.struct_field(image, one.name), REPLACEMENT)
                 self._stop_where(
@@ -443,17 +440,6 @@ class ChangeDecoder:
                     hint=NOT_TEXT_IN_REDO,
                     column=column,
                 )
-
-    def _check_whole(self, decoded: Any, batch: pa.RecordBatch) -> None:
-        """Where all values identify a row, an update and a delete carry all of them. What an insert
-        does not list is NULL."""
-        for absent in (decoded.absent, decoded.before_absent):
-            lacks = pc.and_(
-                pc.greater(pc.list_value_length(absent), 0), pc.is_valid(decoded.before)
-            )
-            self._stop_where(
-                lacks, batch, "a change does not carry all columns of its row, which identify it"
-            )
 
     def _stop_where(
         self,
@@ -545,7 +531,7 @@ def _in_columns_of(
     images: pa.StructArray, wanted: pa.StructType, row_ids: pa.Array
 ) -> pa.StructArray:
     """Row images in other columns: by name, NULL where a version has no such column, with the ROWID
-    where it is one, and with the digest of the others where it is one."""
+    where it is one."""
     if images.type == wanted:
         return images
     columns = [
@@ -556,9 +542,6 @@ def _in_columns_of(
         else pa.nulls(len(images), field.type)
         for field in wanted
     ]
-    if wanted[0].name == ROW_DIGEST:
-        digests = row_digests(columns[1:])
-        columns[0] = pc.if_else(images.is_valid(), digests, pa.scalar(None, digests.type))
     return pa.StructArray.from_arrays(columns, fields=list(wanted), mask=images.is_null())
 
 

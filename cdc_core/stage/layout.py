@@ -81,7 +81,7 @@ def change_schema(schema: TableSchema) -> pa.Schema:
 
 
 def mirror_schema(schema: TableSchema) -> pa.Schema:
-    """Arrow schema of the mirror: the table's columns, with the number of equal rows where they are
-    counted, then the position of each row's last change."""
+    """Arrow schema of the mirror: the table's columns, then the position of each row's last
+    change."""
     place = [pa.field(COMMIT_SCN, pa.int64()), pa.field(ORDINAL, pa.int64())]
-    return pa.schema([*arrow_schema(schema.with_copies()), *place])
+    return pa.schema([*arrow_schema(schema), *place])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 from cdc_core.decode.defaults import default_scalar
 from cdc_core.decode.widened import widened
 from cdc_core.errors import LandingDamagedError
-from cdc_core.schema.table import ROW_DIGEST, TableSchema
+from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.layout import (
     CHUNK_ORDINAL,
@@ -24,7 +23,6 @@ from cdc_core.stage.layout import (
     change_schema,
     mirror_schema,
 )
-from cdc_core.stage.multiset.digests import row_digests
 
 BATCH_ROWS = 50_000
 
@@ -41,19 +39,18 @@ class ChunkRows:
         self._paths = paths
         self._own = own
         self._schema = schema
-        landed = own.as_in_rows() if own.is_by_all_columns else own
-        read = {one.stored_as: one.name for one in landed.columns}
+        read = {one.stored_as: one.name for one in own.columns}
         self._names = {
             one.name: read[one.stored_as] for one in schema.columns if one.stored_as in read
         }
 
     def have_double_keys(self) -> bool:
-        """Do two rows have one key? Where equal rows are counted, they may.
+        """Do two rows have one key?
 
         Raises:
             LandingDamagedError: A file is missing or cannot be read.
         """
-        return not self._schema.is_by_all_columns and are_double(self.keys())
+        return are_double(self.keys())
 
     def keys(self) -> pa.Table:
         """The key columns of all rows.
@@ -82,8 +79,6 @@ class ChunkRows:
                 with pq.ParquetFile(path) as file:
                     for batch in file.iter_batches(BATCH_ROWS, columns=own):
                         arrays = [self._values(batch, field) for field in wanted]
-                        if wanted.names[0] == ROW_DIGEST:
-                            arrays[0] = row_digests(arrays[1:])
                         yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
     def _values(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
@@ -157,27 +152,13 @@ def mirror_rows(
     ordinal: int = CHUNK_ORDINAL,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of the mirror, of rows with the columns of ``schema`` that were read as of ``scn``;
-    ``ordinal`` is as for :func:`read_changes`. Where equal rows are counted, those of the chunk are
-    numbered from 1 on."""
+    ``ordinal`` is as for :func:`read_changes`."""
     columns = mirror_schema(schema)
-    copies = Counter[bytes]()
     for batch in rows:
         place = [
             pa.repeat(pa.scalar(value, pa.int64()), batch.num_rows) for value in (scn, ordinal)
         ]
-        own = batch.columns
-        if schema.is_by_all_columns:
-            own = [own[0], _numbers(own[0], copies), *own[1:]]
-        yield pa.RecordBatch.from_arrays([*own, *place], schema=columns)
-
-
-def _numbers(digests: pa.BinaryArray, copies: Counter[bytes]) -> pa.Array:
-    """Which of the equal rows each one is, by how many there were before."""
-    numbers = []
-    for digest in digests.to_pylist():
-        copies[digest] += 1
-        numbers.append(copies[digest])
-    return pa.array(numbers, pa.int64())
+        yield pa.RecordBatch.from_arrays([*batch.columns, *place], schema=columns)
 
 
 def are_double(keys: pa.Table) -> bool:

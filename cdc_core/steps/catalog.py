@@ -115,7 +115,7 @@ def _wanted(
 def _column_comments(ctx: Context, table: TableId, said: TableComments) -> dict[str, str]:
     """What stands at each column: Oracle's type, and what people say of it there."""
     newest = ctx.store.schemas.newest().get(table)
-    columns = () if newest is None else newest.with_copies().columns
+    columns = () if newest is None else newest.columns
     return {
         one.name: f"{oracle_type(one)}: {text}" if text else oracle_type(one)
         for one in columns

@@ -73,8 +73,7 @@ def _maintain(ctx: Context, record: TableRecord) -> Maintenance:
     latest = versions[-1].schema
     with ctx.writing(table) as lease:
         done = ctx.table_lake(record, lease.check).maintain(
-            ctx.config.maintenance_of(table),
-            () if latest.is_by_all_columns else latest.key,  # rows are not near in order of digests
+            ctx.config.maintenance_of(table), latest.key
         )
         if ctx.config.has_history(table):
             history = history_of(ctx, record, lease.check)

@@ -21,7 +21,6 @@ from cdc_core.model.reports import StepReport, TableApplied
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.apply import apply_chunk
 from cdc_core.steps.windows.apply import apply_window
-from cdc_core.steps.windows.shared import lacks_commits
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,7 +48,7 @@ def rebuild_mirror(ctx: Context, table: TableId) -> StepReport:
             )
         schema = ctx.visible(ctx.store.schemas.versions(table)[-1].schema)
         lake = ctx.table_lake(record, lease.check)
-        rows = lake.rebuild_mirror(schema, is_inexact=lacks_commits(ctx, record))
+        rows = lake.rebuild_mirror(schema)
         # The change log may be ahead of the metadata store; windows without changes leave no mark
         # in it.
         written = lake.position().mirror_scn or 0

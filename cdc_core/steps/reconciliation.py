@@ -106,8 +106,7 @@ def start_repair(
     Up to :data:`REPAIR_KEYS_MAX` keys of a table are read again by themselves: the chunk replaces
     what the mirror has of them, and those that Oracle does not have go. Beyond them the whole table
     is read again. The chunks go the way of every ad hoc snapshot, through change log and mirror, so
-    that the log alone still gives the mirror. A table whose equal rows are counted joins again,
-    with new Delta tables: no part of it can be read again.
+    that the log alone still gives the mirror.
 
     Rows in quarantine up to that SCN count no more once the chunks are applied, or at once where
     nothing differs.
@@ -129,9 +128,6 @@ def start_repair(
             left_out.append(_failed(table, error))
             continue
         if found.differences.count + found.wanted.differences_beyond:
-            if found.schema.is_by_all_columns:
-                planned += start_snapshot(ctx, [table])
-                continue
             parts = _parts_to_repair(found)
             planned += plan_parts(ctx, table, at, prefix=REPAIR, parts=parts)
         else:
@@ -250,28 +246,13 @@ def _comparison(table: TableId, found: _Found, seconds: float) -> TableCompariso
         double_keys_delta=delta.double_keys,
         differences=found.differences.count + beyond,
         is_lower_bound=bool(beyond),
-        keys=_differing(found),
+        keys=tuple(",".join(map(_key_text, key)) for key in found.differences.keys),
         digest_oracle=f"{oracle.digest:x}",
         digest_delta=f"{delta.digest:x}",
         rows_where=found.rows_where,
         engine=found.engine,
         seconds=seconds,
     )
-
-
-def _differing(found: _Found) -> tuple[str, ...]:
-    """The differing keys as text; of counted rows with the number of copies on each side."""
-    keys = [",".join(map(_key_text, key)) for key in found.differences.keys]
-    if not found.schema.is_by_all_columns:
-        return tuple(keys)
-    return tuple(
-        f"{key} ({_copies(oracle)} in Oracle, {delta} in the mirror)"
-        for key, (oracle, delta) in zip(keys, found.differences.copies, strict=True)
-    )
-
-
-def _copies(count: int) -> str:
-    return f"{count} copy" if count == 1 else f"{count} copies"
 
 
 def _key_text(value: Any) -> str:

@@ -21,12 +21,11 @@ from cdc_core.model.records import AskedBy, TableRecord
 from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.all_columns import lacking_columns
 from cdc_core.schema.catalog import read_object_names
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.forms import form_of, in_forms
 from cdc_core.schema.masks import mask_refusal, masks_of
-from cdc_core.schema.table import OFFSET, ROW_DIGEST, ROW_ID, TableSchema
+from cdc_core.schema.table import OFFSET, ROW_ID, TableSchema
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.joining import captured_objects, join_tables
@@ -73,8 +72,8 @@ def resnapshot_tables(
 
     A table that goes on by itself keeps its stream, and its rows are put right by an ad hoc
     snapshot; but for one whose configuration no longer leaves a column out or has another filter
-    of rows, which joins anew with it, one whose equal rows are counted, which begins new Delta
-    tables, and one that needs redo which is gone, which begins a new stream behind the gap.
+    of rows, which joins anew with it, and one that needs redo which is gone, which begins a new
+    stream behind the gap.
 
     Args:
         fresh: Begin new Delta tables and move the old ones aside.
@@ -90,7 +89,6 @@ def resnapshot_tables(
         for record in _records(ctx, wanted)
         if record.state == "ready"
         and record.table not in cut_off
-        and not ctx.config.table(record.table).counts_rows
         and not _asked_for_again(ctx, ctx.config.table(record.table), newest[record.table])
         and not is_filtered_otherwise(ctx, record, newest[record.table])
     }
@@ -384,13 +382,6 @@ def _stopping_reason(ctx: Context, config: TableConfig, latest: TableSchema) -> 
     can."""
     if refusal := _key_refusal(ctx, config, latest):
         return refusal
-    if latest.is_by_all_columns and (
-        lacking := lacking_columns(config, latest.as_in_rows().columns)
-    ):
-        return (
-            "all columns identify the table's rows, and Redolake would not have them all:"
-            f" {', '.join(lacking)}"
-        )
     if any(map(config.excludes, latest.key)):
         return f"{config.leaving_out} columns of the key"
     if refusal := mask_refusal(config, latest.columns, latest.key):
@@ -467,11 +458,7 @@ def _key_refusal(ctx: Context, config: TableConfig, latest: TableSchema) -> str 
     asked where it has stopped to name one."""
     if config.identity == "rowid":
         key: tuple[str, ...] = (ROW_ID,)
-    elif config.identity == "all_columns":
-        key = (ROW_DIGEST,)
-    elif config.key or not (
-        latest.key_is_configured or latest.is_by_row_id or latest.is_by_all_columns
-    ):
+    elif config.key or not (latest.key_is_configured or latest.is_by_row_id):
         key = config.key or latest.key
     else:
         try:

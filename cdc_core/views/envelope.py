@@ -175,7 +175,7 @@ def events_sql(
     """A query whose rows are the events of ``table``.
 
     Its columns are Debezium's ``before, after, source, transaction, op, ts_ms, ts_us, ts_ns``, then
-    ``key``, the message's key (NULL where all columns identify a row), and behind it of the change
+    ``key``, the message's key, and behind it of the change
     log ``_cdc_commit_scn`` and ``_cdc_ordinal``, to filter and to order
     by, and ``_cdc_absent`` and ``_cdc_before_absent``: columns that the event does not carry, which
     are NULL in ``after`` and ``before``, or have ``origin.unavailable`` there where they are texts
@@ -230,9 +230,7 @@ def _numbered_sql(one: LoggedTable, sql: _Dialect) -> str:
 
 
 def _moved_sql(one: LoggedTable, sql: _Dialect) -> str:
-    """Does the change give its row another key? Where all values identify a row, it has none."""
-    if one.schema.is_by_all_columns:
-        return "FALSE"
+    """Does the change give its row another key?"""
     same = " AND ".join(
         f"{_value(one, 'before', column, sql)} IS NOT DISTINCT FROM {_value(one, 'after', column, sql)}"
         for column in one.schema.key
@@ -269,8 +267,6 @@ def _columns(one: LoggedTable, origin: Origin, sql: _Dialect) -> dict[str, str]:
 
 def _key(one: LoggedTable, moved: str, sql: _Dialect) -> str:
     """The key of the row that an event shows: that of the old image where there is no new one."""
-    if one.schema.is_by_all_columns:
-        return "CAST(NULL AS STRING)"
     before, after = (
         sql.struct({column: _value(one, image, column, sql) for column in one.schema.key})
         for image in ("before", "after")

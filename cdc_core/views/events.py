@@ -46,8 +46,7 @@ class ChangeEvent:
 
     ``absent`` and ``before_absent`` name columns that the event does not carry. ``row`` is the
     change log's row, without its images; ``number`` its place among those that were read, from 1
-    on; ``is_second``: it is the second event of its change. ``key`` is None where the values of all
-    columns identify a row, and for a TRUNCATE.
+    on; ``is_second``: it is the second event of its change. ``key`` is None for a TRUNCATE.
     """
 
     table: TableId
@@ -183,7 +182,7 @@ def _image(values: Mapping[str, Any] | None, schema: TableSchema) -> Image | Non
 
 
 def _key(schema: TableSchema, image: Image | None) -> Image | None:
-    if image is None or schema.is_by_all_columns:
+    if image is None:
         return None
     return {name: image[name] for name in schema.key}
 

@@ -254,8 +254,6 @@ class TransactionLog:
 def _moved(logged: LoggedTable, file: pq.ParquetFile, group: int) -> _Ints:
     """1 for each change of a row group that gives its row another key, else 0."""
     schema, names = logged.schema, logged.log.file_names
-    if schema.is_by_all_columns:
-        return np.zeros(file.metadata.row_group(group).num_rows, np.int64)
     stored = [schema.stored_names[one] for one in schema.key]
     paths = [names.of(image, one) for image in ("before", "after") for one in stored]
     rows = names.from_files(file.read_row_group(group, columns=[names.of(_OP), *paths]))

@@ -10,14 +10,13 @@ reads the description of the tables, and ``definitions`` follows the DDL from th
 from diagnosis.explain.explaining import explained
 from diagnosis.explain.export import read_xid
 from diagnosis.explain.outcomes import ExplainedRow, ExplainedTransaction, Finding, Outcomes
-from diagnosis.explain.tables import Identity, read_tables
+from diagnosis.explain.tables import read_tables
 from diagnosis.explain.writing import check_target, write_rows
 
 __all__ = [
     "ExplainedRow",
     "ExplainedTransaction",
     "Finding",
-    "Identity",
     "Outcomes",
     "check_target",
     "explained",

@@ -206,6 +206,4 @@ def _of_step(step: Step) -> str:
 
 
 def _identity(table: TableSchema) -> str:
-    if table.is_by_row_id:
-        return "rowid"
-    return "all_columns" if table.is_by_all_columns else "key"
+    return "rowid" if table.is_by_row_id else "key"

@@ -36,7 +36,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import LOB_OPERATIONS, Operation
 from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
 from cdc_core.schema.evolution import held_by
-from cdc_core.schema.table import ROW_DIGEST, TableSchema
+from cdc_core.schema.table import TableSchema
 from cdc_core.stage.committed import LandedInput
 from cdc_core.stage.decoding import ChangeDecoder, operation_name
 from cdc_core.stage.lobs import PIECES
@@ -397,33 +397,12 @@ def _changes(changes: pa.RecordBatch, outcome: Outcome) -> Iterator[Decision]:
         changes["_cdc_op"].to_pylist(),
         image_texts(changes["before"], changes["_cdc_before_absent"]),
         image_texts(changes["after"], changes["_cdc_absent"]),
-        _copies(changes),
         strict=True,
     )
     why = "it becomes a change with the COMMIT of its transaction"
-    for ordinal, op, before, after, copies in columns:
+    for ordinal, op, before, after in columns:
         waits = why if outcome is Outcome.WAITS else None
-        yield Decision(
-            ordinal, outcome, why=waits, op=op, before=before, after=after, copies=copies
-        )
-
-
-def _copies(changes: pa.RecordBatch) -> list[str | None]:
-    """What changes do to the number of rows with equal values; None where rows are not counted. The
-    rule is that of ``stage.multiset.copies``."""
-    images = changes["before"], changes["after"]
-    if images[0].type.get_field_index(ROW_DIGEST) < 0:
-        return [None] * changes.num_rows
-    digests = zip(*(pc.struct_field(one, ROW_DIGEST).to_pylist() for one in images), strict=True)
-    return [_COPIES[old is not None, new is not None, old == new] for old, new in digests]
-
-
-_COPIES = {
-    (False, True, False): "one more",
-    (True, False, False): "one less",
-    (True, True, False): "one less of the old values, one more of the new",
-    (True, True, True): "as many as before",
-}
+        yield Decision(ordinal, outcome, why=waits, op=op, before=before, after=after)
 
 
 def _place(error: CdcError, rows: pa.Table) -> int | None:

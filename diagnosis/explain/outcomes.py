@@ -65,8 +65,6 @@ class ExplainedRow:
         way_out: What an operator does about it.
         part_of: Of a joined row, the first row of the one whose change it is part of.
         op: ``c``, ``u`` or ``d`` of a change.
-        copies: What a change does to the number of rows with equal values, of a table whose rows
-            are counted.
         before, after: The carried columns of the old and the new image; numbers that are not whole,
             and times, as text, bytes as hexadecimal digits.
         sql_redo: The statement of an undecodable row and of a DDL.
@@ -86,7 +84,6 @@ class ExplainedRow:
     before: dict[str, Any] | None = None
     after: dict[str, Any] | None = None
     sql_redo: str | None = None
-    copies: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +115,6 @@ class Decision(NamedTuple):
     before: str | None = None
     after: str | None = None
     sql_redo: str | None = None
-    copies: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +141,7 @@ class Finding:
 _TABLES = """
 CREATE TABLE redo (
     first_row INTEGER PRIMARY KEY, last_row INTEGER, ordinal INTEGER, scn INTEGER, xid TEXT, operation TEXT, tbl TEXT, is_undo INTEGER,
-    outcome TEXT, why TEXT, way_out TEXT, part_of INTEGER, op TEXT, before TEXT, after TEXT, sql_redo TEXT, copies TEXT);
+    outcome TEXT, why TEXT, way_out TEXT, part_of INTEGER, op TEXT, before TEXT, after TEXT, sql_redo TEXT);
 CREATE INDEX redo_ordinal ON redo (ordinal);
 CREATE TABLE transactions (
     xid TEXT, first_ordinal INTEGER, end_ordinal INTEGER, state TEXT, start_scn INTEGER, end_scn INTEGER, end_timestamp TEXT,
@@ -153,7 +149,7 @@ CREATE TABLE transactions (
 """
 _DECIDE = """
 UPDATE redo SET outcome = CASE WHEN operation = 'DDL' THEN outcome ELSE ?2 END, why = ?3, way_out = ?4, op = ?5, before = ?6, after = ?7,
-       sql_redo = COALESCE(?8, sql_redo), copies = ?9
+       sql_redo = COALESCE(?8, sql_redo)
  WHERE ordinal = ?1"""
 """Of the fields of :class:`Decision`, in their order."""
 _JOIN = """
@@ -182,7 +178,7 @@ _TRANSACTIONS = """
 SELECT xid, state, start_scn, end_scn, end_timestamp, username, row_count, change_count, why, first_ordinal FROM transactions
  WHERE :xid IS NULL OR xid = :xid ORDER BY COALESCE(end_ordinal, 1 << 62), first_ordinal"""
 _ROWS = """
-SELECT first_row, last_row, scn, xid, operation, tbl, outcome, why, way_out, part_of, op, before, after, sql_redo, copies FROM redo"""
+SELECT first_row, last_row, scn, xid, operation, tbl, outcome, why, way_out, part_of, op, before, after, sql_redo FROM redo"""
 _REASONS = """
 SELECT why, way_out, COUNT(*), MIN(first_row) FROM redo WHERE outcome = 'undecodable' GROUP BY why, way_out
  ORDER BY 3 DESC, 4 LIMIT :most"""
@@ -331,7 +327,6 @@ def _row_of(row: Sequence[Any]) -> ExplainedRow:
     return ExplainedRow(
         first_row=row[0], last_row=row[1], scn=row[2], xid=row[3], operation=row[4], table=row[5], outcome=Outcome(row[6]), why=row[7],
         way_out=row[8], part_of=row[9], op=row[10], before=_image(row[11]), after=_image(row[12]), sql_redo=row[13],
-        copies=row[14],
     )  # fmt: skip
 
 

@@ -29,9 +29,6 @@ _COLUMNS = (
     "HIDDEN_COLUMN", "USER_GENERATED", "VIRTUAL_COLUMN", "KEY_POSITION",
 )  # fmt: skip
 _BY_ROW_ID = ("ROWID",)
-
-Identity = Literal["rowid", "all_columns"]
-"""What identifies the rows of a table without a key."""
 _NATIONAL_SET = "AL16UTF16"
 
 
@@ -40,7 +37,6 @@ def read_tables(
     *,
     owner: str | None = None,
     keys: Mapping[TableId, Sequence[str]] | None = None,
-    identities: Mapping[TableId, Identity] | None = None,
     character_set: str = "AL32UTF8",
     report: Callable[[Finding], None],
 ) -> list[TableSchema]:
@@ -52,8 +48,6 @@ def read_tables(
         owner: The schema of tables whose owner nothing names.
         keys: The columns that identify a row, of tables whose description does not say so;
             ``ROWID`` alone for its ROWID.
-        identities: What identifies the rows of tables in place of a key, as a source's ``identity``
-            says it.
         character_set: The database's, in which rows from before a DDL hold the bytes of a text.
         report: Takes the columns that are left out since their types are not captured.
 
@@ -76,23 +70,16 @@ def read_tables(
             hint="Give a script of CREATE TABLE statements, or an export of ALL_TAB_COLS as .csv, .jsonl or .parquet.",
             file=path.name,
         )
-    keys, identities = dict(keys or {}), dict(identities or {})
+    keys = dict(keys or {})
     sets = {"NLS_CHARACTERSET": character_set.upper(), "NLS_NCHAR_CHARACTERSET": _NATIONAL_SET}
-    if both := sorted(map(str, keys.keys() & identities.keys())):
-        raise ConfigError(
-            "a table has both --key and --identity",
-            hint="Give one of them: --identity is for tables without a key.",
-            tables=", ".join(both),
-        )
     tables = [(one, one.id(owner)) for one in described]
-    for option, named in (("--key", keys), ("--identity", identities)):
-        if unknown := sorted(map(str, set(named) - {table for _, table in tables})):
-            raise ConfigError(
-                f"{option} names a table that is not described",
-                hint=f"Describe the table in the file of --tables, or leave its {option} out.",
-                tables=", ".join(unknown),
-            )
-    return [_schema(one, table, keys, identities.get(table), sets, report) for one, table in tables]
+    if unknown := sorted(map(str, set(keys) - {table for _, table in tables})):
+        raise ConfigError(
+            "--key names a table that is not described",
+            hint="Describe the table in the file of --tables, or leave its --key out.",
+            tables=", ".join(unknown),
+        )
+    return [_schema(one, table, keys, sets, report) for one, table in tables]
 
 
 def _from_script(path: Path) -> list[DescribedTable]:
@@ -190,13 +177,12 @@ def _schema(
     described: DescribedTable,
     table: TableId,
     keys: Mapping[TableId, Sequence[str]],
-    identity: Identity | None,
     sets: Mapping[str, str],
     report: Callable[[Finding], None],
 ) -> TableSchema:
-    if tuple(keys.get(table, ())) == _BY_ROW_ID:
-        identity = "rowid"
-    key = () if identity else tuple(keys.get(table, ())) or described.primary_key
+    named = tuple(keys.get(table, ()))
+    is_by_row_id = named == _BY_ROW_ID
+    key = () if is_by_row_id else named or described.primary_key
     unknown = sorted(set(key) - {column.name for column in described.columns})
     if unknown:
         raise ConfigError(
@@ -209,7 +195,7 @@ def _schema(
     config = TableConfig(
         name=str(table),
         columns_exclude=_not_captured(described, table, report),
-        identity=identity or "key",
+        identity="rowid" if is_by_row_id else "key",
     )
     try:
         schema = schema_from_rows(
@@ -223,8 +209,8 @@ def _schema(
     except PreflightError as error:
         raise ConfigError(
             "the description of a table names no key",
-            hint=f"Name the columns that identify a row: --key {table.argument}=COLUMN,COLUMN; or say what does so in the source: "
-            f"--identity {table.argument}=rowid, or --identity {table.argument}=all_columns",
+            hint=f"Name the columns that identify a row: --key {table.argument}=COLUMN,COLUMN; or --key {table.argument}=ROWID "
+            "where the source has identity: rowid",
             table=table,
         ) from error
     if schema.has_placeholders:

@@ -19,7 +19,7 @@ from cdc_core.model.wording import counted
 from pipelines.commands.shared import out
 
 if TYPE_CHECKING:
-    from diagnosis.explain import ExplainedRow, ExplainedTransaction, Finding, Identity, Outcomes
+    from diagnosis.explain import ExplainedRow, ExplainedTransaction, Finding, Outcomes
 
 EXIT_UNEXPLAINED = 1
 TRANSACTIONS_SHOWN = 20
@@ -59,14 +59,6 @@ def explain(
             metavar="OWNER.TABLE=COLUMN,…",
             help="Columns that identify a row (or ROWID), for a table described without a key; "
             "repeatable.",
-        ),
-    ] = None,
-    identity: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--identity",
-            metavar="OWNER.TABLE=IDENTITY",
-            help="rowid or all_columns, as the source configures the table; repeatable.",
         ),
     ] = None,
     character_set: Annotated[
@@ -127,7 +119,6 @@ def explain(
         tables,
         owner=owner,
         keys=_keys(key or []),
-        identities=_identities(identity or []),
         character_set=character_set,
         report=left_out.append,
     )
@@ -154,19 +145,6 @@ def _keys(texts: list[str]) -> Mapping[TableId, list[str]]:
                 "--key does not say which columns", hint="Write OWNER.TABLE=COLUMN,COLUMN."
             )
         found[TableId.parse(table)] = [quoted or plain.upper() for quoted, plain in names]
-    return found
-
-
-def _identities(texts: list[str]) -> Mapping[TableId, Identity]:
-    found: dict[TableId, Identity] = {}
-    for text in texts:
-        table, _, identity = text.rpartition("=")
-        if not table or identity not in ("rowid", "all_columns"):
-            raise ConfigError(
-                "--identity does not say what identifies the rows",
-                hint="Write OWNER.TABLE=rowid, or OWNER.TABLE=all_columns.",
-            )
-        found[TableId.parse(table)] = "rowid" if identity == "rowid" else "all_columns"
     return found
 
 
@@ -294,8 +272,7 @@ def _what(row: ExplainedRow, keys: Mapping[str, tuple[str, ...]]) -> str:
     table = escape(row.table or "")
     if row.op is not None:
         op = f"{_OPS[row.op]} " if row.outcome != "change" else ""
-        copies = f" [bright_black]({row.copies})[/]" if row.copies else ""
-        return f"{op}{table} {escape(_change(row, keys.get(row.table or '', ())))}{copies}"
+        return f"{op}{table} {escape(_change(row, keys.get(row.table or '', ())))}"
     operation = "" if row.operation == "DDL" else row.operation or ""
     parts = [f"{operation} {table}".strip(), escape(row.why or "")]
     if row.part_of is not None:

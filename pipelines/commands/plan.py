@@ -182,8 +182,4 @@ def _show_undo(found: SnapshotEstimate, console: Console) -> None:
 def _beyond_undo(one: TableEstimate) -> str:
     if one.is_between:
         return "is read between watermarks, and a chunk takes longer: lower snapshot.chunk_rows"
-    if one.needs_one_scn:
-        then = "its snapshot starts again, once, and then stops: raise UNDO_RETENTION first"
-    else:
-        then = "chunks whose undo is gone are read at newer SCNs"
-    return f"does not make it at one SCN: {then}"
+    return "does not make it at one SCN: chunks whose undo is gone are read at newer SCNs"

@@ -77,20 +77,3 @@ def test_damage_ends_with_exit_code_1_and_errors_tell_no_values(
     result = explain(tmp_path / "export.csv", "--tables", script, "--key", "DEMO.ORDERS")
     assert result.exit_code == 2
     assert "--key does not say which columns" in result.stderr
-
-
-def test_what_identifies_rows_is_an_option(redo: Rows, tmp_path: Path) -> None:
-    """Without a key in the description: ORDERS has updates and inserts of whole rows."""
-    script = tmp_path / "orders.sql"
-    script.write_text(
-        "CREATE TABLE DEMO.ORDERS (ID NUMBER(9), LINE NUMBER(3), AMOUNT NUMBER(9,2), AT DATE, NOTE VARCHAR2(4000));"
-    )
-    export = redo.write(tmp_path / "export.csv")
-    result = explain(export, "--tables", script, "--identity", "demo.orders=all_columns")
-    assert result.exit_code == 0, result.output
-    said = " ".join(result.stdout.split())
-    assert "(one more)" in said
-    assert "(one less of the old values, one more of the new)" in said
-    result = explain(export, "--tables", script, "--identity", "DEMO.ORDERS=ID")
-    assert result.exit_code == 2
-    assert "--identity does not say what identifies the rows" in result.stderr

@@ -373,7 +373,7 @@ def test_rows_without_a_key_are_told_apart_by_their_rowids(tmp_path: Path) -> No
         redo = exported(oracle, ["LOOSE"])
     script = tmp_path / "script.sql"
     script.write_text(f"CREATE TABLE {OWNER}.LOOSE (A NUMBER(9), B VARCHAR2(9))")
-    with pytest.raises(ConfigError, match=r"LOOSE=rowid, or .*LOOSE=all_columns"):
+    with pytest.raises(ConfigError, match=r"--key DEMO\.LOOSE=ROWID"):
         Found(redo.write(tmp_path / "export.csv"), script)
     keys = {TableId(OWNER, "LOOSE"): ["ROWID"]}
     found = Found(redo.write(tmp_path / "export.csv"), script, keys=keys)
@@ -381,50 +381,3 @@ def test_rows_without_a_key_are_told_apart_by_their_rowids(tmp_path: Path) -> No
     assert [row.op for row in changes] == ["c", "c", "d"]
     first, second, gone = (row.after or row.before or {} for row in changes)
     assert first["_cdc_row_id"] == gone["_cdc_row_id"] != second["_cdc_row_id"]
-
-
-def test_rows_that_their_values_identify_are_counted(tmp_path: Path) -> None:
-    with running_oracle() as oracle:
-        oracle.run("CREATE TABLE LOOSE (A NUMBER(9), B VARCHAR2(9))")
-        same = "INSERT INTO LOOSE VALUES (1, 'same')"
-        oracle.run(same, same, "UPDATE LOOSE SET B = 'other' WHERE ROWNUM = 1")
-        oracle.run("UPDATE LOOSE SET B = B WHERE ROWNUM = 1", "DELETE FROM LOOSE WHERE B = 'same'")
-        redo = exported(oracle, ["LOOSE"]).write(tmp_path / "export.csv")
-    script, table = tmp_path / "script.sql", TableId(OWNER, "LOOSE")
-    script.write_text(f"CREATE TABLE {OWNER}.LOOSE (A NUMBER(9), B VARCHAR2(9))")
-    found = Found(redo, script, identities={table: "all_columns"})
-    changes = [row for row in found.rows if row.outcome is Outcome.CHANGE]
-    assert [(row.op, row.copies) for row in changes] == [
-        ("c", "one more"),
-        ("c", "one more"),
-        ("u", "one less of the old values, one more of the new"),
-        ("u", "as many as before"),
-        ("d", "one less"),
-    ]
-    first, second, gone = (changes[at].after or changes[at].before or {} for at in (0, 1, 4))
-    assert first["_cdc_row_digest"] == second["_cdc_row_digest"] == gone["_cdc_row_digest"]
-    assert {row.copies for row in Found(redo, script, identities={table: "rowid"}).rows} == {None}
-    with pytest.raises(ConfigError, match="both --key and --identity"):
-        Found(redo, script, keys={table: ["A"]}, identities={table: "all_columns"})
-    with pytest.raises(ConfigError, match="--identity names a table that is not described"):
-        Found(redo, script, identities={TableId(OWNER, "TWO"): "rowid"})
-    script.write_text(f"CREATE TABLE {OWNER}.LOOSE (A NUMBER(9), B VARCHAR2(9), C CLOB)")
-    with pytest.raises(ConfigError, match=r"would not have them all.*C \(CLOB, stored as a LOB\)"):
-        Found(redo, script, identities={table: "all_columns"})
-
-
-def test_a_row_that_lacks_values_is_no_copy(tmp_path: Path) -> None:
-    """Without supplemental logging of all columns an update does not show the row."""
-    with running_oracle() as oracle:
-        oracle.run("CREATE TABLE LOOSE (A NUMBER(9), B VARCHAR2(9))")
-        oracle.run("INSERT INTO LOOSE VALUES (1, 'same')", "UPDATE LOOSE SET B = 'other'")
-        redo = exported(oracle, ["LOOSE"])
-    number = number_of(redo, "update")
-    [sql] = redo.only(number).select("SQL_REDO").rows[0]
-    redo = redo.changed(number, SQL_REDO=sql.replace("\"A\" = '1' and ", ""))
-    script = tmp_path / "script.sql"
-    script.write_text(f"CREATE TABLE {OWNER}.LOOSE (A NUMBER(9), B VARCHAR2(9))")
-    found = Found(redo.write(tmp_path / "export.csv"), script, identities={TableId(OWNER, "LOOSE"): "all_columns"})  # fmt: skip
-    row = found.at(number)
-    assert (row.outcome, row.copies) == (Outcome.UNDECODABLE, None)
-    assert "does not carry all columns of its row" in (row.why or "")

@@ -13,8 +13,6 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from tests.invariants.equals import TABLE as EQUALS
-from tests.invariants.equals import Piles
 from tests.invariants.load import KEYS, WITH_LOB, Committed
 
 Image = dict[str, Any]
@@ -70,7 +68,7 @@ def check_table(
     fields = {name for row in ordered for image in ("before", "after") for name in row[image] or ()}
     names = present_names(fields, renamed)
     ordered = [with_present_names(row, names) for row in ordered]
-    walk = Piles(ordered) if table == EQUALS else Walk(table, streams, dropped)
+    walk = Walk(table, streams, dropped)
     for row in ordered:
         walk.step(row)
     walk.end_transaction()

@@ -17,13 +17,13 @@ WEIGHTS = {
     "damage landing": 2, "lose store": 1, "stop": 3, "retire": 2, "short read": 3, "savepoint": 2, "passing rows": 1,
     "out of order": 1, "leases": 1, "landed again": 1, "damaged file": 1, "damaged manifest": 1, "yesterday's store": 1, "needed log": 1,
     "hole": 1, "switch in progress": 1, "lagging database": 1, "resetlogs": 1, "no undo": 1, "late redo": 4, "other DDL": 2,
-    "reshape": 2, "move": 3, "partitions": 3,
+    "reshape": 2, "partitions": 3,
 }  # fmt: skip
 SPARK_WEIGHTS = {
     "load": 20, "tpcc": 10, "shift": 4, "again": 4, "long": 6, "long end": 2, "other instance": 3, "grow": 1, "switch": 3,
     "capture": 6, "apply": 8, "chunks": 4, "snapshot": 2, "snapshot where": 1, "signal": 1, "leave": 1, "come back": 2,
     "kill at a point": 5, "kill the JVM": 2, "replay": 4, "stop": 2, "savepoint": 1, "lose landing": 1, "damage landing": 1,
-    "out of order": 1, "late redo": 2, "other DDL": 1, "reshape": 1, "move": 1, "maintain": 2, "partitions": 1,
+    "out of order": 1, "late redo": 2, "other DDL": 1, "reshape": 1, "maintain": 2, "partitions": 1,
 }  # fmt: skip
 OFTEN: dict[LakeKind, dict[str, int]] = {
     "kept": {

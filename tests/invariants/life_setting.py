@@ -38,9 +38,8 @@ ATTEMPTS = 4
 WITHOUT_VECTORS = ("EVENTS", "GROWING")
 """Their mirrors never have deletion vectors."""
 LEASE_SECONDS = 3
-STOPPED_BY_DDL = ("PASSING", "GROWING", "EQUALS", PARTS)
-"""Tables that a TRUNCATE stops, or any DDL between the plan of a snapshot and its reading: Oracle cannot look back behind it. EQUALS is also
-stopped by a chunk without undo, and read again by its policy."""
+STOPPED_BY_DDL = ("PASSING", "GROWING", PARTS)
+"""Tables that a TRUNCATE stops, or any DDL between the plan of a snapshot and its reading: Oracle cannot look back behind it."""
 ON_A_CLUSTER = {"spark.cores.max": "1", "spark.executor.memory": "512m"}
 """Two workers' processes have an executor each, also while one of them is stopped."""
 
@@ -184,8 +183,6 @@ class LifeSetting:
                 table["key"] = list(KEYS["LOOSE"])
             if table["name"].endswith(".BARE"):
                 table["identity"] = "rowid"
-            if table["name"].endswith(".EQUALS"):
-                table["identity"] = "all_columns"
             if table["name"].endswith(".PASSING") and self.follows:
                 table["on_truncate"] = "follow"
             if table["name"].endswith(f".{PARTS}"):

@@ -37,10 +37,9 @@ KEYS = {
     "ACCOUNTS": ("ID", "BRANCH"), "NOTES": ("NOTE_ID",), "EVENTS": ("EVENT_ID",), "WAREHOUSE": ("W_ID",),
     "DISTRICT": ("D_W_ID", "D_ID"), "ORDERS": ("O_W_ID", "O_D_ID", "O_ID"), "NEW_ORDER": ("NO_W_ID", "NO_D_ID", "NO_O_ID"),
     "ORDER_LINE": ("OL_W_ID", "OL_D_ID", "OL_O_ID", "OL_NUMBER"), "SHIFTED": ("ID",), "GROWING": ("ID",), "PASSING": ("ID",),
-    "LOOSE": ("K", "L"), "BARE": ("N",), "EQUALS": (), **SHAPED_KEYS,
+    "LOOSE": ("K", "L"), "BARE": ("N",), **SHAPED_KEYS,
 }  # fmt: skip
-"""Columns that name a row. Of BARE nobody knows that but the load: it has no key, and the pipeline knows its rows by ROWID.
-Nobody knows any of EQUALS, whose rows are equal to others."""
+"""Columns that name a row. Of BARE nobody knows that but the load: it has no key, and the pipeline knows its rows by ROWID."""
 WITH_LOB = frozenset({"NOTES"})
 BRANCHES = ("N001", "S2", "E", "W999")
 TEXTS = (

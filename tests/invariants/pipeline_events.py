@@ -15,7 +15,7 @@ CONDITIONS = {
     "ORDERS": "O_OL_CNT < 4",
     "SHIFTED": "V = 'first'",
 }
-COMES_BACK = ("PASSING", "GROWING", "LOOSE", "NOTES", "BARE", "EQUALS", *SHAPED)
+COMES_BACK = ("PASSING", "GROWING", "LOOSE", "NOTES", "BARE", *SHAPED)
 """Tables that leave and come back."""
 
 

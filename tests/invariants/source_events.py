@@ -95,12 +95,6 @@ class SourceEvents(JudgedLife):
             self.load.other_ddl()
         return True
 
-    def _on_move(self, _event: Event) -> bool:
-        """Rows that nothing but their values tells apart get other ROWIDs; nobody minds."""
-        with self._changed("EQUALS"):
-            self.load.move()
-        return True
-
     def _on_passing_rows(self, _event: Event) -> None:
         """Rows that a TRUNCATE takes, which no row of the redo does."""
         self.load.passing_rows()

@@ -1,7 +1,7 @@
 """The load of the prover's long life: the seeded load and what breaks rules more easily.
 
 TPC-C's tables with its consistency conditions, keys that shift by one, a table that grows columns, one that is truncated, one
-whose key only the configuration knows, one without a key, one with equal rows, those of other shapes and names (:mod:`tests.invariants.shapes`), and transactions that last over windows with savepoints
+whose key only the configuration knows, one without a key, those of other shapes and names (:mod:`tests.invariants.shapes`), and transactions that last over windows with savepoints
 rolled back in them. Every event
 draws from a seed of its own, so that it does the same kind of thing whatever events before it are left out.
 """
@@ -17,9 +17,6 @@ from typing import Any
 
 import oracledb
 
-from tests.invariants.equals import DDL as EQUALS_DDL
-from tests.invariants.equals import TABLE as EQUALS
-from tests.invariants.equals import change, fill
 from tests.invariants.load import EPOCH, TABLES, Committed, Load
 from tests.invariants.shapes import DDL as SHAPES_DDL
 from tests.invariants.shapes import PARTS, Shapes, quoted
@@ -40,11 +37,10 @@ WILD_DDL = (
     "CREATE TABLE PASSING (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
     "CREATE TABLE LOOSE (K NUMBER(9) NOT NULL, L VARCHAR2(10) NOT NULL, V NUMBER(9))",
     "CREATE TABLE BARE (N NUMBER(9), V VARCHAR2(20))",
-    EQUALS_DDL,
     *SHAPES_DDL,
 )
 TPCC = ("WAREHOUSE", "DISTRICT", "ORDERS", "NEW_ORDER", "ORDER_LINE")
-WILD_TABLES = (*TABLES, *TPCC, "SHIFTED", "GROWING", "PASSING", "LOOSE", "BARE", EQUALS, *SHAPED)
+WILD_TABLES = (*TABLES, *TPCC, "SHIFTED", "GROWING", "PASSING", "LOOSE", "BARE", *SHAPED)
 OTHER_DDL = (
     ("CREATE INDEX GROWING_V ON GROWING (V)", "DROP INDEX GROWING_V"),
     ("COMMENT ON TABLE GROWING IS 'it grows'",),
@@ -101,7 +97,6 @@ class WildLoad(Load):
         for number in range(FIRST_ROWS):
             self._one("LOOSE", "c", f"INSERT INTO LOOSE VALUES ({number}, 'l', 0)")
             self._insert("BARE", number)
-        fill(self)
         self.shapes.dice = Random(f"{self.seed}/shapes")
         self.shapes.fill()
         for place in DISTRICTS:
@@ -111,11 +106,10 @@ class WildLoad(Load):
     # -- transactions of their own -----------------------------------------------------------------------------------
 
     def tpcc(self) -> None:
-        """One of TPC-C's transactions, with changes of equal rows and of the tables of other shapes besides."""
+        """One of TPC-C's transactions, with changes of the tables of other shapes besides."""
         place = self.random.choice(DISTRICTS)
         kind = self.random.choice((self._new_order, self._new_order, self._payment, self._delivery))
         kind(*place)
-        change(self)
         self.shapes.change()
         if self.random.random() < 0.1:
             self._roll_back()
@@ -140,18 +134,6 @@ class WildLoad(Load):
         table = self.random.choice(("GROWING", "PASSING", "LOOSE"))
         self._again(table, "K" if table == "LOOSE" else "ID")
         self._again("BARE", "N")
-        self.same()
-
-    def same(self) -> None:
-        """Rows of EQUALS come, go and become equal."""
-        change(self)
-        self._commit(self.connection, self._pending)
-
-    def move(self) -> None:
-        """All rows of EQUALS get other ROWIDs, and some change before and behind it."""
-        self.same()
-        self._sql(f"ALTER TABLE {EQUALS} {self.random.choice(('MOVE', 'SHRINK SPACE'))}")
-        self.same()
 
     def _again(self, table: str, key: str) -> None:
         with self.connection.cursor() as cursor:

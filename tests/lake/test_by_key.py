@@ -14,14 +14,11 @@ import pytest
 
 from cdc_core.errors import DecodeError
 from cdc_core.lake.rows import by_key
-from cdc_core.lake.rows.by_key import Counting, KeyedChanges, Reduction, whole_keys
+from cdc_core.lake.rows.by_key import KeyedChanges, Reduction, whole_keys
 from cdc_core.lake.table_context import TableWork, no_fence
-from cdc_core.schema.table import ROW_COPY, ROW_DIGEST
 from cdc_core.stage.changes import LIGHT, AddedColumn
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema
-from cdc_core.stage.multiset.copies import copies_source, count_copies
 from tests.jvm import small_session
-from tests.stage import test_copies as copies
 from tests.stage import test_reducing as reducing
 
 
@@ -90,25 +87,6 @@ def test_tasks_find_what_this_process_finds(spark_process: None, tmp_path: Path)
     twice = [reducing.change("c", 1, "R1", None, "a"), reducing.change("c", 2, "R2", None, "a")]
     with pytest.raises(DecodeError, match="two rows have one key"):
         keyed(tmp_path, session, twice, reducing.SCHEMA).derived(rule)
-
-
-@pytest.mark.spark
-def test_tasks_count_as_this_process_counts(spark_process: None, tmp_path: Path) -> None:
-    every = [one for case in range(100) for one in copies.played(case).changes]
-    changes = copies.landed(tmp_path, every)
-    wanted = count_copies(changes.light(), copies.SCHEMA, read_scn=copies.READ_SCN)
-    expected = copies_source(changes, wanted, copies.SCHEMA).to_pylist()
-    session = small_session(tmp_path)
-    rule = Counting(copies.SCHEMA, has_gaps=False, read_scn=copies.READ_SCN)
-    counted = keyed(tmp_path, session, every, copies.SCHEMA)
-    found = counted.derived(rule).toArrow()
-    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected))
-    there = found.select([ROW_DIGEST, ROW_COPY, COMMIT_SCN, ORDINAL]).slice(1)
-    written = session.createDataFrame(there).write.format("delta").mode("overwrite")
-    written.save(counted.work.mirror)
-    different = counted.derived(rule, is_compared=True).toArrow()
-    assert different.num_rows == 1
-    assert different.select(found.column_names[:3]).equals(found.slice(0, 1).select(found.column_names[:3]))  # fmt: skip
 
 
 def test_parts_have_whole_keys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,12 +36,9 @@ from cdc_core.lake.mirror import files as mirror_files
 from cdc_core.lake.mirror import ways
 from cdc_core.lake.mirror.copy_on_write import rewrite_files
 from cdc_core.lake.mirror.files import MirrorFiles
-from cdc_core.lake.rows.multiset import _present_in
 from cdc_core.lake.table_context import TableWork, no_fence
-from cdc_core.schema.table import ROW_DIGEST
 from cdc_core.stage.layout import mirror_schema
 from cdc_core.stage.merge import Effects, WindowMerge
-from cdc_core.stage.multiset.merge import CopiesMerge
 from cdc_core.stage.reduction import source_schema
 from tests.delta.vectors import with_vectors
 from tests.lake.test_rewriting import (
@@ -54,10 +51,8 @@ from tests.lake.test_rewriting import (
     _rename,
     _window,
 )
-from tests.stage import test_copies as copies
 from tests.stage.landed import Row, Source, order, orders_schema
 from tests.stage.merges import COVERED, KINDS, random_case
-from tests.stage.test_merging_copies import window_of
 
 LOCAL = pafs.LocalFileSystem()
 ROWS = 60
@@ -180,37 +175,6 @@ def test_marked_and_rewritten_mirrors_are_equal(
         assert counts[0] == counts[1]
         assert _held(works[0]) == _held(works[1])
     assert any(one.vector for one in MirrorFiles.read(works[0]).log.added.values())
-
-
-def test_marked_and_rewritten_copies_are_equal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of rows that are counted: those that go are marked, and are not counted any more."""
-    monkeypatch.setattr(rewriting, "DELETED_SHARE_MAX", 0.9)
-    monkeypatch.setattr(rewriting, "SMALL_BYTES", 0)
-    schema = copies.SCHEMA
-    cases = [window_of(tmp_path, case) for case in range(40)]
-    rows = pa.Table.from_pylist([row for case in cases for row in case[0]], mirror_schema(schema))
-    sent = pa.concat_tables([source for _, source, _ in cases]).combine_chunks()
-    held, counts, present = [], [], []
-    for name in ("marked", "rewritten"):
-        work = TableWork(str(tmp_path / name), "shop", schema.table, 0, no_fence, lambda: None)
-        write_deltalake(work.mirror, rows)
-        if name == "marked":
-            with_vectors(work.mirror)
-        done = rewrite_files(
-            MirrorFiles.read(work), schema.with_copies(), CopiesMerge(sent, schema), {},
-            check=lambda _: None, commit=work.info("merging", "{}", ("a", 1)),
-        ).counts  # fmt: skip
-        counts.append(done)
-        held.append(_held(work))
-        mirror = MirrorFiles.read(work)
-        assert mirror.have_vectors(mirror.files["path"].to_pylist()) is (name == "marked")
-        digests = rows[ROW_DIGEST].drop_null().unique()
-        present.append(_present_in(mirror, digests).sort_by(ROW_DIGEST).to_pylist())
-    assert counts[0] == counts[1]
-    assert held[0] == held[1]
-    assert present[0] == present[1]
 
 
 def test_many_windows_leave_few_files_and_few_deleted_rows(

@@ -40,7 +40,6 @@ from cdc_core.lake.mirror.files import MirrorFiles, MirrorVersion
 from cdc_core.lake.mirror.merge import KeyRule, run_merge
 from cdc_core.lake.mirror.merge_audit import SentRows
 from cdc_core.lake.mirror.ways import choose
-from cdc_core.lake.rows.multiset import CopiesRule
 from cdc_core.lake.rows.staging import staged_rows
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.stage.layout import mirror_schema
@@ -48,13 +47,10 @@ from cdc_core.stage.merge import WindowMerge
 from cdc_core.stage.reduction import source_schema
 from tests.jvm import small_session
 from tests.lake.test_foreign_writer import append_foreign
-from tests.stage import test_copies as copies
 from tests.stage.landed import Row, Source, Window, order, orders_schema
 from tests.stage.merges import COVERED, KINDS, random_case
-from tests.stage.test_merging_copies import window_of
 
 Mirror = Callable[..., list[Row]]
-KEY = "_cdc_row_digest", "_cdc_copy"
 
 
 class SparkAskedError(Exception):
@@ -560,48 +556,6 @@ def test_both_forms_make_the_same_mirror(tmp_path: Path, spark_process: None, ki
     ).counts  # fmt: skip
     assert counts == {name: wanted[name] for name in counts}
     assert _held(ours) == _held(sparks)
-
-
-@pytest.mark.spark
-def test_both_forms_count_equal_rows_alike(tmp_path: Path, spark_process: None) -> None:
-    """Of a window into a mirror that it was counted for, and into one that has lost a copy since."""
-    session = small_session(tmp_path / "lake")
-    schema = copies.SCHEMA
-    commit, rule = CommitInfo(doing="merging", metadata="{}", txn=("a", 1)), CopiesRule(schema)
-    cases = [window_of(tmp_path, case) for case in range(40)]
-    rows = [row for case in cases for row in case[0]]
-    sent = pa.concat_tables([source for _, source, _ in cases]).combine_chunks()
-    touched = set(map(tuple, zip(*(sent[name].to_pylist() for name in KEY), strict=True)))
-    lost = next(row for row in rows if tuple(row[name] for name in KEY) in touched)
-    for name, there in (("right", rows), ("wrong", [row for row in rows if row is not lost])):
-        ours, sparks = (
-            TableWork(
-                str(tmp_path / name / form), "shop", schema.table, 0, no_fence, lambda: session
-            )
-            for form in ("ours", "sparks")
-        )
-        for work in (ours, sparks):
-            write_deltalake(work.mirror, pa.Table.from_pylist(there, mirror_schema(schema)))
-
-        def stops(is_right: bool = name == "right") -> AbstractContextManager[Any]:
-            return (
-                nullcontext()
-                if is_right
-                else pytest.raises(LakeError, match="has changed since it was read")
-            )
-
-        counted = SentRows(schema.with_copies(), -1, {})
-        list(counted.counting(iter([sent])))
-        with stops(), staged_rows(sparks, session, iter([sent]), counted, 0) as staged:
-            [wanted] = run_merge(sparks, staged, rule, commit)
-        with stops():
-            counts = rewrite_files(
-                MirrorFiles.read(ours), rule.columns, rule.in_arrow(sent), {},
-                check=lambda _: None, commit=commit,
-            ).counts  # fmt: skip
-            assert counts == {name: wanted[name] for name in counts}
-            assert all(counts.values())
-        assert _held(ours) == _held(sparks)
 
 
 @pytest.mark.spark

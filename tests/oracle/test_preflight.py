@@ -316,7 +316,7 @@ def test_a_table_in_a_cluster_is_not_known_by_rowids() -> None:
         "CLUSTER_NAME IS NOT NULL": [("HR", "EMP", "BY_DEPT")],
         "IOT_TYPE IS NOT NULL": [],
     }
-    for identity, refused in (("rowid", True), ("all_columns", False), ("key", False)):
+    for identity, refused in (("rowid", True), ("key", False)):
         table = TableConfig(name="HR.EMP", identity=identity)
         session: Any = session_with(**answers)
         found = check_tables(session, [table])

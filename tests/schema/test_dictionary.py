@@ -231,23 +231,6 @@ def test_identity_is_for_one_table_without_a_key(given: dict[str, Any]) -> None:
         TableConfig(**given, identity="rowid")
 
 
-COUNTED = TableConfig(name="hr.emp", identity="all_columns")
-
-
-def test_rows_that_are_counted_have_a_digest_and_in_the_mirror_a_number() -> None:
-    schema = build(COUNTED, row("A"), row("N", "Y"), primary=("A",))
-    assert schema.column_names == ("_cdc_row_digest", "A", "N")
-    assert (schema.key, schema.is_by_all_columns) == (("_cdc_row_digest",), True)
-    mirrored = schema.with_copies()
-    assert mirrored.column_names == ("_cdc_row_digest", "_cdc_copy", "A", "N")
-    assert (mirrored.key, mirrored.is_by_all_columns) == (mirrored.column_names[:2], True)
-    assert mirrored.with_copies() is mirrored
-    assert schema.as_in_rows().column_names == mirrored.as_in_rows().column_names == ("A", "N")
-    other = build(BY_ROW_ID, row("A"))
-    assert not other.is_by_all_columns
-    assert other.with_copies() is other
-
-
 def test_a_predicate_of_many_tables_has_one_term_per_owner_and_lists_that_oracle_takes() -> None:
     tables = [TableId("HR", f"T{n}") for n in range(2500)] + [TableId("SALES", "T1")]
     condition, binds = tables_condition([*tables, tables[0]], "OWNER", "TABLE_NAME", "p_")

@@ -13,8 +13,6 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.json_form import as_json
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import (
-    ROW_DIGEST,
-    ROW_DIGEST_COLUMN,
     ROW_ID,
     ROW_ID_COLUMN,
     Column,
@@ -146,12 +144,3 @@ def test_the_rowid_as_key_is_asked_for_by_its_own_name() -> None:
     assert predicate == "ROWID >= CHARTOROWID(:low0) AND ROWID < CHARTOROWID(:high0)"
     predicate, _ = part_predicate(ChunkKeys((("A",), ("B",))), schema)
     assert predicate == "ROWID IN (CHARTOROWID(:k0_0), CHARTOROWID(:k1_0))"
-
-
-def test_a_digest_of_all_values_is_neither_asked_for_nor_cut_by() -> None:
-    schema = schema_of("NUMBER", "VARCHAR2")
-    schema = replace(schema, columns=(ROW_DIGEST_COLUMN, *schema.columns), key=(ROW_DIGEST,))
-    part = ChunkRange("rowid", ("AAA",), None)
-    sql, _ = chunk_query(schema, part, Scn(7), None)
-    assert ROW_DIGEST not in sql
-    assert sql.endswith("WHERE (ROWID >= CHARTOROWID(:low0))")

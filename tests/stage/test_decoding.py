@@ -12,9 +12,8 @@ import pytest
 
 from cdc_core.errors import CdcError, DecodeError, SchemaMismatchError
 from cdc_core.model.scn import Scn
-from cdc_core.schema.table import ROW_DIGEST, ROW_DIGEST_COLUMN, ROW_ID, ROW_ID_COLUMN
+from cdc_core.schema.table import ROW_ID, ROW_ID_COLUMN
 from cdc_core.stage.decoding import ChangeDecoder
-from cdc_core.stage.multiset.digests import row_digests
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
 from tests.stage.landed import Source
 
@@ -227,53 +226,6 @@ def test_the_rowid_is_a_column_of_both_images(source: Source) -> None:
 def test_a_row_whose_rowid_is_its_key_and_not_shown_is_refused(source: Source) -> None:
     error = _raised(_rows(row_id=UNKNOWN_ROW_ID), by_row_id(source.schema))
     assert "does not carry its row's ROWID" in str(error)
-
-
-_OF_ORDERS = (
-    'from "SHOP"."ORDERS" where "ID" = \'1\' and "NAME" = \'secret\' and "AMOUNT" = \'2.50\''
-)
-_WHOLE = f'{_OF_ORDERS} and "NOTE" IS NULL'
-
-
-def _counted(source: Source) -> Any:
-    columns = (ROW_DIGEST_COLUMN, *source.schema.columns)
-    return replace(source.schema, columns=columns, key=(ROW_DIGEST,))
-
-
-def _updated(text: str) -> str:
-    return text.replace("from ", "update ").replace(" where ", " set \"NAME\" = 'new' where ")
-
-
-def test_equal_rows_have_one_digest_whatever_changes_them(source: Source) -> None:
-    """What an insert does not list is NULL."""
-    decoder = ChangeDecoder(_counted(source), 2000)
-    [inserted] = decoder(_rows()).to_pylist()
-    short = """insert into "SHOP"."ORDERS"("ID","NAME","AMOUNT") values ('1','secret','2.50')"""
-    [listed] = decoder(_rows(sql_redo=short)).to_pylist()
-    [deleted] = decoder(_rows(operation_code=2, sql_redo=f"delete {_WHOLE}")).to_pylist()
-    [updated] = decoder(_rows(operation_code=3, sql_redo=_updated(_WHOLE))).to_pylist()
-    image = inserted["after"]
-    kinds = decoder(_rows()).schema.field("after").type
-    values = [pa.array([image[field.name]], field.type) for field in list(kinds)[1:]]
-    assert image[ROW_DIGEST] == row_digests(values)[0].as_py()
-    assert image == listed["after"] == deleted["before"] == updated["before"]
-    assert updated["after"][ROW_DIGEST] != image[ROW_DIGEST]
-    assert (inserted["before"], deleted["after"]) == (None, None)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        pytest.param({"operation_code": 2, "sql_redo": f"delete {_OF_ORDERS}"}, id="delete"),
-        pytest.param({"operation_code": 3, "sql_redo": _updated(_OF_ORDERS)}, id="update"),
-    ],
-)
-def test_a_change_that_lacks_values_does_not_say_which_row_it_is_of(
-    source: Source, values: dict[str, Any]
-) -> None:
-    error = _raised(_rows(**values), _counted(source))
-    assert "does not carry all columns of its row" in error.message
-    assert "supplemental logging" in str(error)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """A lake in memory: what the steps ask of :class:`cdc_core.lake.lake.Lake`, without a JVM.
 
 Change logs and mirrors are Python values under the names that columns have for life, as Delta's files have them. What becomes of a
-mirror's rows, the product says: the rows by ``stage.reduction``, ``stage.carried_columns`` and ``stage.multiset``, what they do by the rules of
+mirror's rows, the product says: the rows by ``stage.reduction`` and ``stage.carried_columns``, what they do by the rules of
 ``lake.mirror.write.MirrorChange``. It is as strict about order and repetition as Delta is. ``fail`` makes the next calls for a
 table raise; ``calls`` is what was asked, in order.
 """
@@ -38,7 +38,6 @@ from cdc_core.lake.catalog import Registration
 from cdc_core.lake.comparison.sides import MirrorComparison
 from cdc_core.lake.lake import Lake, TableLake
 from cdc_core.lake.mirror.merge import ArrowRule, KeyRule, TruncationRule
-from cdc_core.lake.rows.multiset import CopiesRule
 from cdc_core.lake.side_tables.positions import Positions
 from cdc_core.lake.side_tables.source_tables import SideTableName
 from cdc_core.lake.table_context import DeltaPosition, Fence, no_fence
@@ -50,7 +49,7 @@ from cdc_core.model.reports import DeltaLayer, TableApplied, TableMaintained
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.evolution import holding, judge
 from cdc_core.schema.partition_bounds import bound_value
-from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, Column, TableSchema
+from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema, arrow_type
 from cdc_core.stage.absent_names import LISTS
 from cdc_core.stage.carried_columns import NOTHING_CARRIED, carry_columns
@@ -69,12 +68,6 @@ from cdc_core.stage.layout import (
     mirror_schema,
 )
 from cdc_core.stage.merge import lacking_row
-from cdc_core.stage.multiset.copies import (
-    copies_source,
-    count_copies,
-    different_copies,
-    touched_digests,
-)
 from cdc_core.stage.quarantine import (
     QUARANTINE_SCHEMA,
     Sieve,
@@ -288,8 +281,6 @@ class MemoryLake:
         does not have any more."""
         found = self.tables[table]
         schema = found.schema.in_oracle() if found.schema and of_oracle else found.schema
-        if schema and schema.is_by_all_columns:
-            schema = schema.as_in_rows()
         names = schema.stored_names.values() if schema else ()
         rows = [tuple(values.get(name) for name in names) for values, _, _ in found.rows.values()]
         return sorted(rows, key=repr)
@@ -381,7 +372,7 @@ class MemoryLake:
             if late_scn is not None and late_scn < found.partitions_scn:
                 raise RowsGoneError("a commit is from before rows went with a partition")
             every, covered = found.counting(changes), state.covered_scn
-            self.repair(found, schema, every, covered_scn=covered, has_gaps=has_gaps)
+            self.repair(found, schema, every, covered_scn=covered)
         else:
             read_scn = window.scn_high if part.is_inexact else read_scn
             self.merge(found, schema, changes, state.covered_scn, read_scn, has_gaps=has_gaps)
@@ -409,16 +400,8 @@ class MemoryLake:
         """Bring changes into the mirror; how many rows went."""
         if not changes:
             return 0
-        held, mirror = _Changes(found, changes, schema), found.mirror(schema.with_copies())
-        if schema.is_by_all_columns:
-            counts = mirror.group_by(ROW_DIGEST).aggregate([(ROW_COPY, "count")])
-            present = counts.select([ROW_DIGEST, f"{ROW_COPY}_count"])
-            present = present.rename_columns([ROW_DIGEST, "copies"])
-            copies = count_copies(
-                held.light(), schema, present, read_scn=covered_scn, has_gaps=has_gaps
-            )
-            return found.take(CopiesRule(schema), copies_source(held, copies, schema))
-        rows = held.rows(mirror, held.light(), has_gaps=has_gaps)
+        held = _Changes(found, changes, schema)
+        rows = held.rows(found.mirror(schema), held.light(), has_gaps=has_gaps)
         rule = KeyRule(
             schema=schema, absent=held.absent[0], covered_scn=covered_scn, read_scn=read_scn
         )
@@ -432,24 +415,13 @@ class MemoryLake:
         changes: Sequence[dict[str, Any]] | None = None,
         *,
         covered_scn: int = 0,
-        has_gaps: bool = False,
     ) -> int:
         """Let the mirror have what the whole change log says of the keys that some changes touch, or of all; how many rows it had
         otherwise."""
-        held, mirror = _Changes(found, every, schema), found.mirror(schema.with_copies())
-        near = light = held.light()
+        held, mirror = _Changes(found, every, schema), found.mirror(schema)
+        near = held.light()
         if changes is not None:
-            near = touching(light, _Changes(found, changes, schema).light())
-        if schema.is_by_all_columns:
-            read = pc.max(light.table.filter(pc.equal(light.table["_cdc_op"], "r"))[COMMIT_SCN])
-            wanted = count_copies(near, schema, read_scn=read.as_py() or 0, has_gaps=has_gaps)
-            if changes is not None:
-                mirror = rows_of_keys([mirror], pa.table({ROW_DIGEST: touched_digests(near)}))
-            different = different_copies(wanted, mirror)
-            assert different is not None
-            rows = copies_source(held, different, schema)
-            found.take(CopiesRule(schema), rows)
-            return rows.num_rows
+            near = touching(near, _Changes(found, changes, schema).light())
         nothing = mirror.slice(0, 0)
         derived = held.rows(nothing, near, has_gaps=bool(found.quarantine))
         mirror = rows_of_keys([mirror], derived.select(list(schema.key)))
@@ -490,7 +462,7 @@ class MemoryLake:
         found.truncated_scn = scn
         assert found.schema is not None
         row = pa.table({COMMIT_SCN: pa.array([scn], pa.int64())})
-        gone = found.take(TruncationRule(found.schema.with_copies(), scn), row)
+        gone = found.take(TruncationRule(found.schema, scn), row)
         self.resolve_quarantine(table, scn)
         return TableApplied(table=table, changes=1, rows_deleted=gone)
 
@@ -608,7 +580,6 @@ class MemoryLake:
         *,
         covered_scn: int = 0,
         applied_scn: int = 0,
-        is_inexact: bool = False,
         fence: Fence = no_fence,
     ) -> TableApplied:
         """The window's keys by the whole change log; an undamaged mirror stays as it is."""
@@ -617,7 +588,7 @@ class MemoryLake:
         found, window = self.tables[table], manifest.window
         own = [one for one in found.changes if window.scn_low < one[COMMIT_SCN] <= window.scn_high]
         every = found.counting()
-        wrong = self.repair(found, schema, every, own, covered_scn=covered_scn, has_gaps=is_inexact)
+        wrong = self.repair(found, schema, every, own, covered_scn=covered_scn)
         return TableApplied(table=table, changes=wrong, skipped=not wrong)
 
     def apply_chunk(
@@ -642,22 +613,15 @@ class MemoryLake:
         found.schema = _settled(found, manifest.schema)
         found.read_scn = max(found.read_scn, manifest.read_up_to)
         held, ordinal = found.schema, chunk_ordinal(manifest.scn, manifest.scn_high)
-        if held.is_by_all_columns:
-            assert not found.changes, "no window comes before the snapshot is complete"
-            assert all(one[COMMIT_SCN] == manifest.scn for one in found.history), "one SCN"
         chunk = ChunkRows(paths, manifest.schema, held)
         name = f"{manifest.snapshot_id}/{manifest.number}"
         logged = chunk.as_changes(name, manifest.scn, moment_of(manifest.landed), ordinal=ordinal)
         rows = pa.Table.from_batches(logged, change_schema(held)).to_pylist()
         found.history += rows
-        mirrored = held.with_copies()
-        columns, there = mirror_schema(mirrored), dict(found.rows)
+        columns, there = mirror_schema(held), dict(found.rows)
         found.put(
-            pa.Table.from_batches(chunk.as_mirror(manifest.scn, ordinal=ordinal), columns), mirrored
+            pa.Table.from_batches(chunk.as_mirror(manifest.scn, ordinal=ordinal), columns), held
         )
-        if held.is_by_all_columns:  # chunks number their copies from 1 on
-            found.rows.clear()
-            self.repair(found, held, found.counting())
         later = found.keys_above(held, manifest.scn)
         is_emptied = found.truncated_scn > manifest.scn
         for key in [one for one in found.rows if is_emptied or one in later]:
@@ -716,8 +680,6 @@ class MemoryLake:
         del position
         found = self.tables[table]
         self._enter("remove_gone", table, snapshot_id, fence)
-        if found.schema is not None and found.schema.is_by_all_columns:
-            return TableApplied(table=table)
         assert found.schema is not None
         schema, key = found.schema, list(found.schema.key)
         prefix = f"{snapshot_id}/"
@@ -762,14 +724,13 @@ class MemoryLake:
         schema: TableSchema,
         generation: int = 0,
         *,
-        is_inexact: bool = False,
         fence: Fence = no_fence,
     ) -> int:
         """The mirror by the whole change log."""
         self._enter("rebuild_mirror", table, str(generation), fence)
         found = self.tables[table]
         found.rows.clear()
-        self.repair(found, schema, found.counting(), has_gaps=is_inexact)
+        self.repair(found, schema, found.counting())
         return len(found.rows)
 
     def comparison(self, table: TableId, schema: TableSchema, version: int) -> MirrorComparison:
@@ -921,7 +882,7 @@ def _widen(found: MemoryTable, schema: TableSchema, columns: Sequence[str]) -> N
         own = {id(one): one for one in images if one.get(column.stored_as) is not None}
         for values in own.values():
             values[column.stored_as] = _in_type_of(column, values[column.stored_as])
-    found.rows = {_key(schema.with_copies(), one[0]): one for one in found.rows.values()}
+    found.rows = {_key(schema, one[0]): one for one in found.rows.values()}
 
 
 def _in_type_of(column: Column, value: Any) -> Any:

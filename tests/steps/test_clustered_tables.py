@@ -156,25 +156,3 @@ def test_rows_of_a_cluster_are_not_known_by_their_rowids(oracle: Oracle, tmp_pat
         source.configure({"name": "EMPS", "identity": "rowid"})
         with pytest.raises(PreflightError, match="not for a table in a cluster"):
             source.run()
-
-
-def test_equal_rows_of_clustered_tables_are_counted(oracle: Oracle, tmp_path: Path) -> None:
-    oracle.run(
-        "CREATE TABLE LOOSE (DEPT NUMBER(4), V VARCHAR2(20)) CLUSTER C (DEPT)",
-        *("INSERT INTO LOOSE VALUES (10, 'same')" for _ in range(3)),
-    )
-    with source_of(oracle, tmp_path / "own") as source:
-        source.configure("DEPTS", {"name": "LOOSE", "identity": "all_columns"})
-        source.run()
-        oracle.run(
-            "DELETE FROM LOOSE WHERE ROWNUM = 1",
-            "UPDATE DEPTS SET V = 'other'",
-            "INSERT INTO LOOSE VALUES (20, 'new')",
-        )
-        source.windows()
-        source.check_current("DEPTS")
-        with oracle.owner() as connection:
-            wanted = connection.cursor().execute("SELECT DEPT, V FROM LOOSE").fetchall()
-        assert len(wanted) == 3
-        mirrored = source.lake.image(table_id("LOOSE"))
-        assert sorted(row[-2:] for row in mirrored) == sorted(wanted)

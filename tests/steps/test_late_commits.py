@@ -11,15 +11,12 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, write_deltalake
 
-from cdc_core.config import SourceConfig
 from cdc_core.delta.appending import create_table
 from cdc_core.delta.history import commits_after
 from cdc_core.lake.tables import changelog_properties
 from cdc_core.model.scn import ScnWindow
 from cdc_core.stage.layout import change_schema
-from cdc_core.steps import Pipeline
 from cdc_core.steps.source_view import SourceView, logged_tables
-from cdc_core.steps.windows.shared import lacks_commits
 from cdc_core.views.envelope import LoggedTable
 from cdc_core.views.events import events_of
 from cdc_core.views.transaction_order import TransactionLog, window_of
@@ -27,7 +24,6 @@ from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id
-from tests.steps.test_counted_rows_delta import check, no_spark
 
 ONLINE = {"capture": {"close_at": "online"}}
 
@@ -139,117 +135,6 @@ def test_what_a_snapshot_holds_is_not_applied_again_when_its_commit_comes_late(
 
 def _image(source: Source) -> list[tuple[Any, ...]]:
     return source.lake.image(table_id("EMP"))
-
-
-@pytest.mark.parametrize("is_missed", [False, True], ids=["of-others", "of-a-row-that-goes"])
-def test_equal_rows_of_a_commit_that_comes_late_are_counted_where_they_belong(
-    cluster: Oracle, tmp_path: Path, *, is_missed: bool
-) -> None:
-    """A row that goes before its insert came to light stops the table; what brings the insert is right after a resume."""
-    cluster.run(
-        "CREATE TABLE LOOSE (A NUMBER(9), B VARCHAR2(9))",
-        *("INSERT INTO LOOSE VALUES (1, 'same')" for _ in range(3)),
-    )
-    with source_of(cluster, tmp_path, **ONLINE) as source:
-        source.configure({"name": "LOOSE", "identity": "all_columns"})
-        source.run()
-        source.windows()
-        late = second_instance(cluster)
-        for statement in (
-            "INSERT INTO LOOSE VALUES (1, 'same')",
-            "INSERT INTO LOOSE VALUES (9, 'late')",
-            "DELETE FROM LOOSE WHERE A = 1 AND ROWNUM <= 2",
-        ):
-            late.cursor().execute(statement)
-        late.commit()
-        cluster.run("INSERT INTO LOOSE VALUES (1, 'same')")
-        if is_missed:
-            cluster.run("UPDATE LOOSE SET B = 'newer' WHERE A = 9")
-        cluster.server.faults.arm(Fault(FaultKind.SHORT_READ))
-        source.windows()
-        assert source.record("LOOSE").state == ("failed" if is_missed else "ready")
-        cluster.run("INSERT INTO LOOSE VALUES (1, 'same')", "DELETE FROM LOOSE WHERE A = 9")
-        source.windows()
-        if is_missed:
-            source.pipeline.resume_tables([table_id("LOOSE")])
-            source.run()
-        assert source.record("LOOSE").state == "ready"
-        found = source.lake.tables[table_id("LOOSE")]
-        assert found.schema is not None
-        rows = dict(found.rows)
-        assert len(rows) == 4
-        source.lake.rebuild_mirror(table_id("LOOSE"), found.schema)
-        assert found.rows == rows
-        assert sorted(number for _, number in rows) == [1, 2, 3, 4]
-
-
-def _between_two_late_windows(cluster: Oracle, pipeline: Pipeline) -> list[ScnWindow]:
-    """A window brings a commit of an earlier one, and lacks one itself, without which a row of it goes that is not there. The table stops until
-    the third window has brought that commit, and comes back by a resume: the mirror takes the second of these windows. Returns all three."""
-    same = "INSERT INTO LOOSE VALUES (1, 'same', 1)"
-    list(pipeline.run_once())
-    late = second_instance(cluster)
-    for statement in ("INSERT INTO LOOSE VALUES (2, 'other', 2)", "DELETE FROM LOOSE WHERE A = 1"):
-        late.cursor().execute(same)
-        late.commit()
-        cluster.run(statement)
-        cluster.server.faults.arm(Fault(FaultKind.SHORT_READ))
-        reports = list(pipeline.run_windows())
-        cluster.run("ALTER SYSTEM ARCHIVE LOG CURRENT", user=ADMIN)
-    assert any("does not have" in one.reason for report in reports for one in report.stopped)
-    cluster.run("INSERT INTO LOOSE VALUES (3, 'last', 3)")
-    list(pipeline.run_windows())
-    pipeline.resume_tables([table_id("LOOSE")])
-    windows = [one.window for one in pipeline.records.windows()][-3:]
-    pipeline.apply_window(windows[1])
-    return windows
-
-
-def _is_known_to_lack_commits(pipeline: Pipeline) -> bool:
-    ctx = pipeline
-    return lacks_commits(ctx, ctx.table_record(table_id("LOOSE")))
-
-
-def _loose(cluster: Oracle, path: Path, **lake: Any) -> SourceConfig:
-    cluster.run(
-        "CREATE TABLE LOOSE (A NUMBER(9), B VARCHAR2(40), C BINARY_DOUBLE)",
-        "INSERT INTO LOOSE VALUES (0, 'first', 0)",
-    )
-    return cluster.config(
-        path,
-        tables=[{"name": "DEMO.LOOSE", "identity": "all_columns"}],
-        lake=lake,
-    )
-
-
-def test_equal_rows_of_commits_that_come_late_one_after_the_other_are_counted(
-    cluster: Oracle, tmp_path: Path
-) -> None:
-    """In Delta tables, without Spark. Replays in between find nothing to correct: the mirror is right as far as anybody knows."""
-    with Pipeline(_loose(cluster, tmp_path), spark=no_spark) as pipeline:
-        windows = _between_two_late_windows(cluster, pipeline)
-        for window in (*windows[:2], windows[1]):
-            [replayed] = pipeline.replay_window(window).tables
-            assert replayed.skipped
-        assert _is_known_to_lack_commits(pipeline)
-        list(pipeline.run_once())
-        assert not _is_known_to_lack_commits(pipeline)
-        check(cluster, pipeline, tmp_path)
-        for window in windows:
-            [replayed] = pipeline.replay_window(window).tables
-            assert replayed.skipped
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-def test_a_mirror_of_equal_rows_is_rebuilt_between_commits_that_come_late(
-    cluster: Oracle, tmp_path: Path, spark_process: None
-) -> None:
-    with Pipeline(_loose(cluster, tmp_path)) as pipeline:
-        _between_two_late_windows(cluster, pipeline)
-        pipeline.rebuild_mirror(table_id("LOOSE"))
-        list(pipeline.run_once())
-        check(cluster, pipeline, tmp_path)
 
 
 def test_a_transaction_that_comes_late_has_its_places_with_the_window_that_brings_it(

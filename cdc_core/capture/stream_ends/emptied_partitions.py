@@ -74,7 +74,7 @@ def rows_of_partitions(
     Raises:
         SchemaMismatchError: Nothing says which they were.
     """
-    if schema.is_by_row_id or schema.is_by_all_columns:
+    if schema.is_by_row_id:
         raise _unknown("no key identifies the table's rows")
     table = schema.table
     binds = {"owner": table.owner, "name": table.name, "scn": row_scn - 1}

@@ -44,7 +44,7 @@ import pyarrow.parquet as pq
 from cdc_core.delta.appending import CommitInfo, NewFile, remove_file, write_file
 from cdc_core.delta.history import filesystem_of, newest_commits, read_log
 from cdc_core.delta.row_counts import count_rows
-from cdc_core.errors import ANY_TABLE, DuplicateKeyError, LakeError
+from cdc_core.errors import ANY_TABLE, DuplicateKeyError
 from cdc_core.lake.apply.chunk_files import LandedChunk, changelog_files, mirror_files
 from cdc_core.lake.apply.emptied_partitions import refuse_older
 from cdc_core.lake.apply.truncation import truncated_scn
@@ -56,7 +56,6 @@ from cdc_core.lake.mirror.merge import ReplaceRule
 from cdc_core.lake.mirror.merge_audit import SentChunk, check_removed
 from cdc_core.lake.mirror.write import MirrorChange, write
 from cdc_core.lake.rows.logged_changes import reading_layer, rows_sql
-from cdc_core.lake.rows.multiset import number_copies
 from cdc_core.lake.rows.spark_reading import layer_sql
 from cdc_core.lake.rows.staging import StagedRows, found_rows
 from cdc_core.lake.table_context import TableWork
@@ -110,9 +109,7 @@ def apply_chunk(
     # The tables may have columns that the chunk lacks, if it was read before they were added; or
     # the other way round.
     schema = settle_schema(work, manifest.schema)
-    # Where equal rows are counted, nothing has changed since, and the chunk's rows get their
-    # numbers on the way.
-    mirrored = schema if schema.is_by_all_columns else in_mirror(work, schema)
+    mirrored = in_mirror(work, schema)
     mirror, changelog = work.require_mirror(), read_log(work.changelog)
     reached = max(position or 0, mirror.transactions.get(work.window_app, 0))
     metadata = _metadata(work, manifest, max(reached, manifest.read_up_to))
@@ -126,8 +123,6 @@ def apply_chunk(
     chunk = LandedChunk(manifest, paths, moment)
     logged = _LoggedChunk(work, chunk, landed, schema, metadata, (app, 1))
     with _mirror_files(work, chunk, mirrored) as files:
-        if files is None and schema.is_by_all_columns:
-            raise _counted_twice(work)
         if changelog is None or app not in changelog.transactions:
             logged.append((asked or ()) if removes else ())
     if files is not None:
@@ -254,8 +249,7 @@ def _mirror_files(
     """The files to append to the mirror; rows that have to be encoded are while the block appends
     to the change log. None if the rows cannot be appended. If the block ends with an error, the
     files are removed: no commit names them yet."""
-    is_merged = work.merges_by_spark and not schema.is_by_all_columns
-    if is_merged or not can_append(work, chunk.manifest):
+    if work.merges_by_spark or not can_append(work, chunk.manifest):
         yield None
         return
 
@@ -300,10 +294,6 @@ def remove_gone(
     metadata = work.metadata(
         "gone", max(reached, scn_lowest), snapshot=snapshot_id, chunk_scn=scn_lowest
     )
-    if schema.is_by_all_columns:
-        # The mirror was begun for this snapshot: nothing can be gone.
-        number_copies(work, schema, metadata, (app, 1))
-        return TableApplied(table=work.table, seconds=time.monotonic() - started)
     if holds_alone(work, snapshot_id, scn_lowest, have_own_keys=True):
         if _has_double_keys(work, schema):
             raise _double_keys(work, schema, "the mirror")
@@ -450,16 +440,6 @@ def _double_keys(work: TableWork, schema: TableSchema, where: str) -> DuplicateK
         hint="Name columns under the table's key that are unique, or make the key a validated PRIMARY KEY in Oracle; "
         f"then `redolake table resnapshot --fresh {ANY_TABLE}` reads it into new Delta tables.",
         **work.facts(key=", ".join(schema.key), rows=where),
-    )
-
-
-def _counted_twice(work: TableWork) -> LakeError:
-    """The error where rows without an identity would meet rows that may be they themselves."""
-    return LakeError(
-        "the mirror of a table whose equal rows are counted has other rows than those of this snapshot, and nothing tells which of them the snapshot "
-        "has read again",
-        hint=f"`redolake table resnapshot --fresh {ANY_TABLE}` reads the table into new Delta tables.",
-        **work.facts(),
     )
 
 

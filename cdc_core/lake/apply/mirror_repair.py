@@ -1,7 +1,7 @@
 """Replay: which rows of a mirror differ from what its whole change log says of a window's keys,
 and how are they put right? (Rule 6, backward.)
 
-Where both Delta tables are small, everything is done in hand, by columns (``stage.reduction``,
+Where both Delta tables are small, they are compared in hand, by columns (``stage.reduction``,
 ``stage.difference``), and Spark has to do with it only if the mirror is to be mended. Where they
 are large, and where a change leads to keys beyond the window's, Spark's tasks derive the rows
 (``rows.derivation``). Either way the rows that differ are merged as the truth.
@@ -27,7 +27,6 @@ from cdc_core.lake.mirror.merge_audit import SentRows
 from cdc_core.lake.mirror.write import MirrorChange
 from cdc_core.lake.rows.derivation import rederived
 from cdc_core.lake.rows.logged_changes import batches_of, files_of, logged_changes, window_sql
-from cdc_core.lake.rows.multiset import CopiesRule, copies_in_hand
 from cdc_core.lake.rows.staging import StagedRows, staged_rows
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
@@ -45,23 +44,17 @@ hundred bytes for each change."""
 
 @dataclass(frozen=True, slots=True)
 class MirrorDifferences:
-    """What the mirror has otherwise in a version: counts of it, the columns that some change lacks,
-    and the rows, in hand or as Spark's."""
+    """What the mirror has otherwise: counts of it, the columns that some change lacks, and the
+    rows, in hand or as Spark's."""
 
-    version: int
     sent: SentRows
     absent: tuple[str, ...]
     rows: pa.Table | None = None
     frame: Any = None
-    is_counted: bool = False
 
     def change(self, schema: TableSchema, info: CommitInfo, covered_scn: int = 0) -> MirrorChange:
         """The mirror, with ``schema``, is to have these rows."""
-        rule = (
-            CopiesRule(schema)
-            if self.is_counted
-            else TruthRule(schema=schema, absent=self.absent, covered_scn=covered_scn)
-        )
+        rule = TruthRule(schema=schema, absent=self.absent, covered_scn=covered_scn)
         return MirrorChange(rows=self, rule=rule, commit=info)
 
     @property
@@ -70,30 +63,26 @@ class MirrorDifferences:
         return self.sent.rows + self.sent.gone
 
     @property
-    def why_spark(self) -> str | None:
+    def why_spark(self) -> str:
         """Why Spark alone can merge them."""
-        if not self.is_counted:
-            return "rows are derived from the whole change log"
-        return "the tables are large" if self.rows is None else None
+        return "rows are derived from the whole change log"
 
     def inserted(self, mirror: MirrorFiles, covered_scn: int) -> None:
         """The mirror has some of their keys."""
         del mirror, covered_scn
 
-    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, SentRows] | None:
-        """All of them, for the version that they were derived for."""
-        is_right = self.rows is not None and mirror.version == self.version
-        return (self.rows, self.sent) if is_right else None
+    def in_hand(self, mirror: MirrorFiles) -> None:
+        """Spark merges what is the truth."""
+        del mirror
 
     @contextmanager
     def staged(self, work: TableWork) -> Iterator[StagedRows]:
         """All of them for a MERGE."""
-        version = self.version if self.is_counted else None
         if self.rows is None:
-            yield StagedRows(self.frame, self.sent, version=version)
+            yield StagedRows(self.frame, self.sent)
             return
         session, rows = work.session_for(self.rows.num_rows), iter([self.rows])
-        with staged_rows(work, session, rows, self.sent, version) as staged:
+        with staged_rows(work, session, rows, self.sent) as staged:
             yield staged
 
 
@@ -106,7 +95,6 @@ def find_different(
     covered_scn: int,
     facts: dict[str, object],
     is_late: bool = False,
-    has_gaps: bool = False,
 ) -> MirrorDifferences:
     """The rows that the mirror has otherwise than the change log up to ``position`` says, of the
     keys that a window touches.
@@ -118,34 +106,28 @@ def find_different(
         position: How far the mirror is, or is to be.
         covered_scn: Keys that are not in the mirror are known to be gone as of this SCN.
         facts: Source, table and window, for errors.
-        is_late, has_gaps: See :func:`~cdc_core.lake.rows.derivation.rederived`.
+        is_late: See :func:`~cdc_core.lake.rows.derivation.rederived`.
 
     Raises:
         DecodeError: It cannot be said which row a key has.
     """
-    mirrored, version = in_mirror(work, schema), work.require_mirror().version
-    found: tuple[pa.Table, tuple[str, ...]] | None
-    if schema.is_by_all_columns:
-        rows = copies_in_hand(work, schema, scn_high, position=position, has_gaps=has_gaps)
-        found = None if rows is None else (rows, ())
-    else:
-        found = _in_hand(work, schema, scn_high, position=position, covered_scn=covered_scn, is_late=is_late)  # fmt: skip
+    mirrored = in_mirror(work, schema)
+    found = _in_hand(
+        work, mirrored, scn_high, position=position, covered_scn=covered_scn, is_late=is_late
+    )
     if found is not None:
         rows, absent = found
-        sent = SentRows.of_table(rows, mirrored, facts)
-        return MirrorDifferences(version, sent, absent, rows, is_counted=schema.is_by_all_columns)
+        return MirrorDifferences(SentRows.of_table(rows, mirrored, facts), absent, rows)
     session = work.session_for()
     changes = window_sql(work, session, scn_high, schema)
     with translated("deriving a window's keys", **work.facts()):
         frame = rederived(
             work, session, changes, schema, position=position, covered_scn=covered_scn,
-            is_late=is_late, has_gaps=has_gaps,
+            is_late=is_late,
         )  # fmt: skip
         sent = SentRows.of_frame(frame, mirrored, None, facts, are_different=True)
         [lacking] = frame.selectExpr("ARRAY_DISTINCT(FLATTEN(COLLECT_SET(_cdc_missing)))").collect()
-        absent = tuple(lacking[0])
-    is_counted = schema.is_by_all_columns
-    return MirrorDifferences(version, sent, absent, frame=frame, is_counted=is_counted)
+    return MirrorDifferences(sent, tuple(lacking[0]), frame=frame)
 
 
 def _in_hand(
@@ -158,11 +140,10 @@ def _in_hand(
     is_late: bool,
 ) -> tuple[pa.Table, tuple[str, ...]] | None:
     """The rows that differ, in the columns of ``stage.reduction.merge_source``, and the columns
-    that some change lacks; None if Spark has to find them."""
+    that some change lacks; None if Spark has to find them. ``schema`` is the mirror's."""
     counts = [count_rows(path) for path in (work.changelog, work.mirror)]
     if None in counts or sum(count or 0 for count in counts) > IN_HAND_ROWS_MAX:
         return None
-    schema = in_mirror(work, schema)
     path, own = work.changelog, of_window(scn_high)
     with logged_changes(path, schema, own, files_of(work, scn_high)) as changes:
         window = changes.light()

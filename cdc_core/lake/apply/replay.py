@@ -45,12 +45,10 @@ def replay_window(
     *,
     covered_scn: int,
     applied_scn: int = 0,
-    is_inexact: bool = False,
 ) -> TableApplied:
     """Derive the window's keys again and correct the mirror where it differs; ``skipped`` if it
     does not. The metadata store says that windows up to ``applied_scn`` were applied: of one that
-    left no change, neither log says so. It also says whether commits from before the mirror's
-    position come with a window that it has not taken (``is_inexact``).
+    left no change, neither log says so.
 
     Raises:
         NotYetError: The mirror has not taken the window yet.
@@ -76,15 +74,13 @@ def replay_window(
         position=max(position, emptied_scn(read_log(work.changelog))),
         covered_scn=covered_scn,
         facts=facts,
-        has_gaps=is_inexact,
     )
     if not different.count:
         seconds = time.monotonic() - started
         return TableApplied(table=work.table, changes=count, seconds=seconds, skipped=True)
     metadata = work.metadata("replay", position, window=manifest.window.key)
     info = work.info("repairing the mirror", metadata)
-    mirrored = schema if schema.is_by_all_columns else in_mirror(work, schema)
-    written = write(work, different.change(mirrored, info))
+    written = write(work, different.change(in_mirror(work, schema), info))
     return merge_report(work.table, written.counts, count, started, written.how)
 
 
@@ -117,10 +113,9 @@ def restore_quarantine(
     return quarantine.count_unresolved()
 
 
-def rebuild_mirror(work: TableWork, schema: TableSchema, *, is_inexact: bool = False) -> int:
+def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
     """Write the mirror anew from the change log alone, in one commit; returns its number of rows. A
-    mirror whose log cannot be read is moved aside first. ``is_inexact`` is as for
-    :func:`replay_window`.
+    mirror whose log cannot be read is moved aside first.
 
     Raises:
         LakeError: There is no change log, or it does not hold the beginning of every row.
@@ -147,7 +142,7 @@ def rebuild_mirror(work: TableWork, schema: TableSchema, *, is_inexact: bool = F
     partitions_scn = log.transactions.get(work.partitions_app, 0)
     position = max(done.changelog_scn or 0, done.mirror_scn or 0, partitions_scn)
     with translated("deriving the mirror", **work.facts()):
-        frame = derived(work, session, schema, position, has_gaps=is_inexact)
+        frame = derived(work, session, schema, position)
         mirrored = in_mirror(work, schema)
         columns = [quote_name(one) for one in (*mirrored.column_names, COMMIT_SCN, ORDINAL)]
         rows = frame.where("_cdc_kind = 'row'").select(*columns)

@@ -32,7 +32,6 @@ from cdc_core.lake.rows.executors import (
     names_of,
 )
 from cdc_core.lake.rows.logged_changes import files_of, logged_changes
-from cdc_core.lake.rows.multiset import CopiesRule, CountedRows
 from cdc_core.lake.rows.window_rows import WindowRows
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
@@ -109,7 +108,7 @@ def apply_window(
             window=window,
             said=_source_facts(part.manifest, is_late=committed.late > 0),
             schema=schema,
-            mirrored=schema if schema.is_by_all_columns else in_mirror(work, schema),
+            mirrored=in_mirror(work, schema),
             covered_scn=state.covered_scn,
             read_scn=window.scn_high if part.is_inexact else state.read_scn,
             is_late=committed.late > 0,
@@ -261,10 +260,9 @@ def _source_facts(manifest: WindowManifest, *, is_late: bool) -> dict[str, objec
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Merging:
     """How one window's changes become a change of the mirror. ``schema`` is the change log's,
-    ``mirrored`` the mirror's, which may have lost dropped columns (of counted rows: without their
-    numbers). ``said`` is what else the commit says of the window. ``is_late``: some of its commits
-    belong to earlier windows; ``has_gaps``: changes of the table went into quarantine, or come with
-    a later window."""
+    ``mirrored`` the mirror's, which may have lost dropped columns. ``said`` is what else the commit
+    says of the window. ``is_late``: some of its commits belong to earlier windows; ``has_gaps``:
+    changes of the table went into quarantine, or come with a later window."""
 
     work: TableWork
     window: ScnWindow
@@ -314,21 +312,15 @@ class _Merging:
         )
         if self.is_late:
             different = find_different(
-                work, self.schema, scn_high, position=scn_high, covered_scn=self.covered_scn,
-                facts=where, is_late=True, has_gaps=self.has_gaps and self.schema.is_by_all_columns,
-            )  # fmt: skip
-            return different.change(self.mirrored, info, self.covered_scn)
-        if self.schema.is_by_all_columns:
-            counted = CountedRows(
-                work=work,
-                changes=changes,
-                count=found.changes,
-                schema=self.schema,
-                read_scn=self.covered_scn,
-                has_gaps=self.has_gaps,
+                work,
+                self.schema,
+                scn_high,
+                position=scn_high,
+                covered_scn=self.covered_scn,
                 facts=where,
+                is_late=True,
             )
-            return MirrorChange(rows=counted, rule=CopiesRule(self.schema), commit=info)
+            return different.change(self.mirrored, info, self.covered_scn)
         rows = WindowRows(
             work=work,
             changes=changes,

@@ -37,16 +37,12 @@ def of_mirror(work: TableWork, schema: TableSchema, version: int) -> MirrorCompa
     own, schema = schema, _as_held(work, schema)
     if (log := work.require_mirror()).version == version:
         check_mirror(work, schema, log)
-    is_counted, compared = schema.is_by_all_columns, schema
-    if is_counted:
-        rows_alone, own = schema.as_in_rows(), own.as_in_rows()
-        compared = replace(rows_alone, key=rows_alone.column_names)
     rows = count_rows(work.mirror)
     if _is_small(work, rows):
-        return ArrowComparison(work, compared, version, own, counts_rows=is_counted)
+        return ArrowComparison(work, schema, version, own)
     wanted = BUCKETS_MAX if rows is None else -(-rows // ROWS_PER_BUCKET)
     buckets = min(BUCKETS_MAX, 1 << max(0, wanted - 1).bit_length())
-    return SparkComparison(work, compared, version, buckets, own, counts_rows=is_counted)
+    return SparkComparison(work, schema, version, buckets, own)
 
 
 def _is_small(work: TableWork, rows: int | None) -> bool:

@@ -31,7 +31,7 @@ from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import columns_of
 from cdc_core.model.reports import ComparisonEngine
 from cdc_core.runtime.arrow import whole
-from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
+from cdc_core.schema.table import TableSchema
 
 ROWS_AT_ONCE = 4_000_000
 BUCKETS = 4096
@@ -57,7 +57,6 @@ class ArrowComparison:
     schema: TableSchema
     version: int
     own: TableSchema
-    counts_rows: bool = False
     rows_at_once: int = ROWS_AT_ONCE
     engine: ComparisonEngine = "arrow"
 
@@ -67,15 +66,11 @@ class ArrowComparison:
         rows = pa.concat_tables([NUMBERED.empty_table(), *numbered])
         if held_only:
             rows = rows.filter(pc.is_in(rows["key"], value_set=self._keys_of_mirror()))
-        groups = _by_key(rows)
-        is_double = pc.greater(groups["rows"], 1)
-        return _sums(groups, pc.and_(is_double, pa.scalar(not self.counts_rows)))
+        return _sums(_by_key(rows))
 
     def sums_of_mirror(self) -> Side:
         """As the protocol says."""
-        groups = _by_key(self._of_mirror(), *self._marks)
-        is_double = _ill_marked(groups) if self.counts_rows else pc.greater(groups["rows"], 1)
-        return _sums(groups, is_double)
+        return _sums(_by_key(self._of_mirror()))
 
     def keep_keys(
         self, paths: Sequence[str], wanted: Suspects, folder: str, *, held_only: bool = False
@@ -104,31 +99,14 @@ class ArrowComparison:
             ]
         delta = pa.concat_tables([self._kept_schema.empty_table(), *own])
         both = _by_key(oracle).join(
-            _by_key(delta, *self._marks), "key", join_type="full outer", right_suffix=" d"
+            _by_key(delta), "key", join_type="full outer", right_suffix=" d"
         )
-        differing = both.filter(self._differ(both))["key"]
+        differing = both.filter(_differ(both))["key"]
         texts = pa.concat_tables([one.select(["key", *self._shown]) for one in (oracle, delta)])
         keys = self._first_keys(texts, differing, keys_max)
-        counts = dict(
-            zip(
-                both["key"].to_pylist(),
-                zip(
-                    pc.fill_null(both["rows"], 0).to_pylist(),
-                    pc.fill_null(both["rows d"], 0).to_pylist(),
-                    strict=True,
-                ),
-                strict=True,
-            )
-        )
         return Differences(
-            len(differing),
-            tuple(tuple(row[name] for name in self._shown) for row in keys),
-            tuple(counts[row["key"]] for row in keys),
+            len(differing), tuple(tuple(row[name] for name in self._shown) for row in keys)
         )
-
-    @property
-    def _marks(self) -> tuple[str, ...]:
-        return (ROW_DIGEST, ROW_COPY) if self.counts_rows else ()
 
     @property
     def _shown(self) -> list[str]:
@@ -139,20 +117,7 @@ class ArrowComparison:
     def _kept_schema(self) -> pa.Schema:
         kinds = dict(columns_of(self.schema))
         shown = zip(self._shown, (kinds[name] for name in self.schema.key), strict=True)
-        marks = [(ROW_DIGEST, pa.binary()), (ROW_COPY, pa.int64())] if self.counts_rows else []
-        return pa.schema([*NUMBERED, *(pa.field(*one) for one in (*shown, *marks))])
-
-    def _differ(self, both: pa.Table) -> pa.Array:
-        """Of each key of either side: is it not the same on both?"""
-        rows, own = (pc.fill_null(both[name], 0) for name in ("rows", "rows d"))
-        same = pc.equal(rows, own)
-        if not self.counts_rows:
-            same = pc.and_(same, pc.equal(rows, 1))
-        for half in ("high", "low"):
-            values = (pc.fill_null(both[name], -1) for name in (half, f"{half} d"))
-            same = pc.and_(same, pc.equal(*values))
-        differ = pc.invert(same)
-        return pc.or_(differ, _ill_marked(both)) if self.counts_rows else differ
+        return pa.schema([*NUMBERED, *(pa.field(*one) for one in shown)])
 
     def _first_keys(
         self, texts: pa.Table, differing: pa.ChunkedArray, keys_max: int
@@ -189,8 +154,7 @@ class ArrowComparison:
     def _of_mirror(self) -> pa.Table:
         with self.reading():
             found = [self._numbered(batch) for batch in self._batches_of_mirror()]
-        marks = [one for one in self._kept_schema if one.name in self._marks]
-        return pa.concat_tables([pa.schema([*NUMBERED, *marks]).empty_table(), *found])
+        return pa.concat_tables([NUMBERED.empty_table(), *found])
 
     def _keys_of_mirror(self) -> pa.Array:
         return whole(self._of_mirror()["key"])
@@ -199,7 +163,7 @@ class ArrowComparison:
         from deltalake import DeltaTable, QueryBuilder
 
         table = DeltaTable(self.work.mirror, version=self.version)
-        names = [*self.schema.column_names, *self._marks]
+        names = list(self.schema.column_names)
         columns = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
         found = QueryBuilder().register("mirror", table).execute(f"SELECT {columns} FROM mirror")
         for batch in pa.RecordBatchReader.from_stream(found):
@@ -214,7 +178,7 @@ class ArrowComparison:
         return rows
 
     def _numbered(self, rows: pa.Table) -> pa.Table:
-        """What :data:`NUMBERED` says of these rows, and the marks that they have."""
+        """What :data:`NUMBERED` says of these rows."""
         texts = {name: _texts(_whole(rows[name])) for name in self.schema.column_names}
         row_hashes = _hashes([texts[name] for name in self.schema.column_names])
         keys = _hashes([texts[name] for name in self.schema.key])
@@ -228,21 +192,13 @@ class ArrowComparison:
             pa.array((number >> _HALF).astype(np.int64)),
             pa.array((number & (2**_HALF - 1)).astype(np.int64)),
         ]
-        found = pa.Table.from_arrays(columns, schema=NUMBERED)
-        for field in self._kept_schema:
-            if field.name in self._marks and field.name in rows.column_names:
-                found = found.append_column(field, rows[field.name].cast(field.type))
-        return found
+        return pa.Table.from_arrays(columns, schema=NUMBERED)
 
     def _with_key(self, rows: pa.Table) -> pa.Table:
         found = self._numbered(rows)
         for shown, name in zip(self._shown, self.schema.key, strict=True):
             found = found.append_column(shown, rows[name])
-        schema = self._kept_schema
-        for field in schema:
-            if field.name not in found.column_names:  # Oracle's rows have no marks
-                found = found.append_column(field, pa.nulls(found.num_rows, field.type))
-        return found.select(schema.names).cast(schema)
+        return found.cast(self._kept_schema)
 
     def reading(self) -> AbstractContextManager[None]:
         """For a block that reads the mirror's rows, or what was kept of them."""
@@ -264,33 +220,25 @@ def _in_buckets(numbered: pa.Table, wanted: Suspects) -> pa.Array:
     return pc.is_in(numbered["bucket"], value_set=pa.array(wanted.buckets, pa.int64()))
 
 
-def _by_key(rows: pa.Table, *marks: str) -> pa.Table:
-    """``rows``, ``bucket``, ``high`` and ``low`` of each key, and what is looked for in marks."""
+def _by_key(rows: pa.Table) -> pa.Table:
+    """``rows``, ``bucket``, ``high`` and ``low`` of each key."""
     asked: list[Any] = [("high", "sum"), ("low", "sum"), ("bucket", "min"), ("bucket", "count")]
     names = {"high_sum": "high", "low_sum": "low", "bucket_min": "bucket", "bucket_count": "rows"}
-    if marks:
-        asked += [(ROW_DIGEST, "count_distinct"), (ROW_COPY, "count_distinct"), (ROW_COPY, "max")]
-        names |= {
-            f"{ROW_DIGEST}_count_distinct": "digests",
-            f"{ROW_COPY}_count_distinct": "copies",
-            f"{ROW_COPY}_max": "last",
-        }
     groups = rows.group_by("key").aggregate(asked)
     return groups.rename_columns([names.get(one, one) for one in groups.column_names])
 
 
-def _ill_marked(groups: pa.Table) -> pa.Array:
-    """Are the copies of a row in the mirror not numbered from 1 on without holes, or have they
-    several digests? Of a row that the mirror lacks: no."""
-    rows = groups["rows d" if "rows d" in groups.column_names else "rows"]
-    wrong = pc.or_(
-        pc.not_equal(groups["digests"], 1),
-        pc.or_(pc.not_equal(groups["copies"], rows), pc.not_equal(groups["last"], rows)),
-    )
-    return pc.fill_null(wrong, False)
+def _differ(both: pa.Table) -> pa.Array:
+    """Of each key of either side: is it not the same, once, on both?"""
+    same = pc.and_(*(pc.equal(pc.fill_null(both[name], 0), 1) for name in ("rows", "rows d")))
+    for half in ("high", "low"):
+        values = (pc.fill_null(both[name], -1) for name in (half, f"{half} d"))
+        same = pc.and_(same, pc.equal(*values))
+    return pc.invert(same)
 
 
-def _sums(groups: pa.Table, is_double: pa.Array) -> Side:
+def _sums(groups: pa.Table) -> Side:
+    is_double = pc.greater(groups["rows"], 1)
     marked = groups.append_column("double", pc.cast(is_double, pa.int64()))
     asked: list[Any] = [(name, "sum") for name in ("rows", "high", "low", "double")]
     found = marked.group_by("bucket").aggregate(asked).to_pylist()

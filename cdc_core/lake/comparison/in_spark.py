@@ -20,29 +20,24 @@ from cdc_core.lake.definitions.type_widening import exact_sql
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import columns_of, delta, quote_name, spark_type
 from cdc_core.model.reports import ComparisonEngine
-from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
+from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_type
 from cdc_core.spark.session import translated
 
 ROWS_AT_ONCE = 20_000_000
-_MARKS = (ROW_DIGEST, ROW_COPY)
-_ILL_MARKED = f"COUNT(DISTINCT {ROW_DIGEST}) <> 1 OR COUNT(DISTINCT {ROW_COPY}) <> COUNT(*) OR MAX({ROW_COPY}) <> COUNT(*)"
-"""Of all copies of a row in the mirror."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkComparison:
-    """A version of one mirror that is compared. Values are compared in
-    the types of ``schema``; Oracle's rows have those of ``own``, and so may versions of the mirror
-    from before it was given wider ones. ``counts_rows``: equal rows are counted, so the key of
-    ``schema`` are all its columns."""
+    """A version of one mirror that is compared. Values are compared in the types of ``schema``;
+    Oracle's rows have those of ``own``, and so may versions of the mirror from before it was given
+    wider ones."""
 
     work: TableWork
     schema: TableSchema
     version: int
     buckets: int
     own: TableSchema
-    counts_rows: bool = False
     rows_at_once: int = ROWS_AT_ONCE
     engine: ComparisonEngine = "spark"
 
@@ -56,8 +51,7 @@ class SparkComparison:
         session = self.work.session_for()
         with translated("looking at Oracle's rows", **self.work.facts()):
             self._make_oracle_rows(session, paths, held_only=held_only)
-            double = "FALSE" if self.counts_rows else _DOUBLE
-            return _collected(session, _sums_sql("oracle_rows", self.schema, self.buckets, double))
+            return _collected(session, _sums_sql("oracle_rows", self.schema, self.buckets))
 
     def sums_of_mirror(self) -> Side:
         """Sums of the mirror.
@@ -74,9 +68,7 @@ class SparkComparison:
                 bucket = _bucket_sql(self.schema, self.buckets)
                 part = f" WHERE PMOD({bucket}, {passes}) = {number}" if passes > 1 else ""
                 mirror = f"(SELECT * FROM {self._mirror}{part})"
-                double = _ILL_MARKED if self.counts_rows else _DOUBLE
-                sql = _sums_sql(mirror, self.schema, self.buckets, double)
-                found |= _collected(session, sql)
+                found |= _collected(session, _sums_sql(mirror, self.schema, self.buckets))
         return found
 
     def keep_keys(
@@ -99,8 +91,7 @@ class SparkComparison:
         kinds = dict(columns_of(self.schema))
         key = self.schema.key
         keys = ", ".join(map(quote_name, key))
-        equal = "<=>" if self.counts_rows else "="
-        same = " AND ".join(f"o.{quote_name(k)} {equal} d.{quote_name(k)}" for k in key)
+        same = " AND ".join(f"o.{quote_name(k)} = d.{quote_name(k)}" for k in key)
         either = ", ".join(
             f"COALESCE(o.{quote_name(k)}, d.{quote_name(k)}) AS {quote_name(k)}" for k in key
         )
@@ -109,25 +100,16 @@ class SparkComparison:
             _make_wanted(session, wanted)
             reader = session.read.schema(f"{ddl}, _cdc_n BIGINT, _cdc_number DECIMAL(38, 0)")
             reader.parquet(*kept).createOrReplaceTempView("kept")
-            mirror = _keys_sql(
-                f"(SELECT * FROM {self._mirror})",
-                self.schema,
-                self.buckets,
-                *((_MARKS, _ILL_MARKED) if self.counts_rows else ()),
-            )
-            copies = "o._cdc_n" if self.counts_rows else "1"
+            mirror = _keys_sql(f"(SELECT * FROM {self._mirror})", self.schema, self.buckets)
             session.sql(f"""
-                SELECT {either}, COALESCE(o._cdc_n, 0) AS _cdc_oracle, COALESCE(d._cdc_n, 0) AS _cdc_delta FROM
+                SELECT {either} FROM
                   (SELECT {keys}, SUM(_cdc_n) AS _cdc_n, SUM(_cdc_number) AS _cdc_number FROM kept GROUP BY {keys}) o
                 FULL OUTER JOIN ({mirror}) d ON {same}
-                WHERE NOT (o._cdc_n <=> {copies} AND d._cdc_n <=> {copies} AND o._cdc_number <=> d._cdc_number) OR d._cdc_double
+                WHERE NOT (o._cdc_n <=> 1 AND d._cdc_n <=> 1 AND o._cdc_number <=> d._cdc_number)
             """).createOrReplaceTempView("differing")
             [(count,)] = session.sql("SELECT COUNT(*) FROM differing").collect()
             first = f"SELECT * FROM differing ORDER BY {keys} LIMIT {keys_max}"
-            found = [tuple(row) for row in session.sql(first).collect()]
-            return Differences(
-                count, tuple(row[:-2] for row in found), tuple((row[-2], row[-1]) for row in found)
-            )
+            return Differences(count, tuple(tuple(row) for row in session.sql(first).collect()))
 
     def _make_oracle_rows(self, session: Any, paths: Sequence[str], *, held_only: bool) -> None:
         ddl = ", ".join(
@@ -179,45 +161,33 @@ def _collected(session: Any, sql: str) -> dict[int, Sums]:
     }
 
 
-_DOUBLE = "COUNT(*) > 1"
-"""Of all rows of a key."""
-
-
-def _sums_sql(rows: str, schema: TableSchema, buckets: int, double: str) -> str:
-    """Sums by bucket. ``double``: is a key of which these are the rows a double one?"""
+def _sums_sql(rows: str, schema: TableSchema, buckets: int) -> str:
+    """Sums by bucket."""
     return f"""
-        SELECT bucket, SUM(n) AS n, SUM(number) AS digest, COUNT_IF(is_double) AS double_keys
-        FROM ({_per_key_sql(rows, schema, buckets, double)}) GROUP BY bucket
+        SELECT bucket, SUM(n) AS n, SUM(number) AS digest, COUNT_IF(n > 1) AS double_keys
+        FROM ({_per_key_sql(rows, schema, buckets)}) GROUP BY bucket
     """
 
 
-def _keys_sql(
-    rows: str,
-    schema: TableSchema,
-    buckets: int,
-    marks: Sequence[str] = (),
-    double: str = "FALSE",
-) -> str:
-    """Key, ``_cdc_n``, ``_cdc_number`` and ``_cdc_double`` of the keys in the view ``wanted``'s
-    buckets. ``double`` is asked of columns ``marks`` besides."""
+def _keys_sql(rows: str, schema: TableSchema, buckets: int) -> str:
+    """Key, ``_cdc_n`` and ``_cdc_number`` of the keys in the view ``wanted``'s buckets."""
     keys = ", ".join(quote_name(key) for key in schema.key)
-    own = ", ".join([keys, *marks])
     return f"""
-        SELECT {keys}, COUNT(*) AS _cdc_n, CAST(SUM(_cdc_number) AS DECIMAL(38, 0)) AS _cdc_number, {double} AS _cdc_double
+        SELECT {keys}, COUNT(*) AS _cdc_n, CAST(SUM(_cdc_number) AS DECIMAL(38, 0)) AS _cdc_number
         FROM (
           SELECT /*+ BROADCAST(w) */ r.* FROM (
-            SELECT {own}, {_row_number_sql(schema)} AS _cdc_number, {_bucket_sql(schema, buckets)} AS _cdc_bucket FROM {rows}
+            SELECT {keys}, {_row_number_sql(schema)} AS _cdc_number, {_bucket_sql(schema, buckets)} AS _cdc_bucket FROM {rows}
           ) r LEFT SEMI JOIN wanted w ON r._cdc_bucket = w.bucket
         ) GROUP BY {keys}
     """
 
 
-def _per_key_sql(rows: str, schema: TableSchema, buckets: int, double: str) -> str:
+def _per_key_sql(rows: str, schema: TableSchema, buckets: int) -> str:
     """Without the key: its columns may be called anything."""
     keys = ", ".join(quote_name(key) for key in schema.key)
     bucket = _bucket_sql(schema, buckets)
     return f"""
-        SELECT ANY_VALUE({bucket}) AS bucket, COUNT(*) AS n, SUM({_row_number_sql(schema)}) AS number, {double} AS is_double
+        SELECT ANY_VALUE({bucket}) AS bucket, COUNT(*) AS n, SUM({_row_number_sql(schema)}) AS number
         FROM {rows} GROUP BY {keys}
     """
 

@@ -6,13 +6,6 @@ Only where the two sides' buckets differ are
 keys held against each other: one row per key and side, with count and digest. Buckets by hash,
 unlike ranges, are the same on both sides whatever the key's type and the database's sort order are.
 
-**Equal rows.** Where all values identify a row, and equal rows are counted, its key here are the
-values themselves, not the digest that the
-pipeline makes of them: rows are grouped by all their columns on each side, and both sides must have
-as many copies. The mirror's own
-marks are looked at by themselves: the copies of a row are numbered from 1 on without holes, and
-have one digest; a row of which that is not true counts as a double key.
-
 Memory and disk stay bounded: Oracle's side comes in parts, of which only the sums are kept; and of
 the buckets that differ no more rows than ``MirrorComparison.rows_at_once`` are held against each
 other. Beyond that the number of differing keys is a lower bound.
@@ -70,12 +63,10 @@ class Suspects:
 @dataclass(frozen=True, slots=True)
 class Differences:
     """Keys that are not the same on both sides. ``keys`` are the first ones, as values of the lake
-    in the key's order: row values, which the caller shows to nobody who did not ask. ``copies`` are
-    how many rows Oracle and the mirror have of each."""
+    in the key's order: row values, which the caller shows to nobody who did not ask."""
 
     count: int
     keys: tuple[tuple[Any, ...], ...]
-    copies: tuple[tuple[int, int], ...] = ()
 
 
 class MirrorComparison(Protocol):

@@ -104,11 +104,11 @@ def gone_columns(log: DeltaLog | None) -> tuple[str, ...]:
 
 
 def in_mirror(work: TableWork, schema: TableSchema) -> TableSchema:
-    """The version with the columns that the mirror has: without the dropped ones that it has lost,
-    and with the number of equal rows where they are counted."""
+    """The version with the columns that the mirror has: without the dropped ones that it has
+    lost."""
     gone = gone_columns(read_log(work.changelog))
     names = [one.name for one in schema.columns if one.stored_as in gone]
-    return schema.lacking(names).with_copies()
+    return schema.lacking(names)
 
 
 def _added(log: DeltaLog | None) -> dict[str, pa.Scalar]:

@@ -208,12 +208,6 @@ class HistoryTable:
         raise LakeError("a history table is kept without Spark", hint=REPORT_HINT, **self._facts)
 
     def _refuse(self, schema: TableSchema) -> None:
-        if schema.is_by_all_columns:
-            raise SchemaMismatchError(
-                "rows that the values of all their columns identify have no states",
-                hint="Set history: none for the table, or give it a key.",
-                table=schema.table,
-            )
         if need_mapping(schema.column_names):
             raise SchemaMismatchError(
                 "columns have names that a history table cannot hold",

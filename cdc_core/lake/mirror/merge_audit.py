@@ -176,12 +176,11 @@ class SentRows:
 @dataclass(frozen=True, slots=True)
 class SentChunk:
     """The source of a MERGE that replaces a chunk's keys: ``rows`` come, whatever the mirror has of
-    ``keys`` goes; ``gone`` rows where that is known before."""
+    ``keys`` goes."""
 
     rows: int
     keys: int
     facts: Mapping[str, object]
-    gone: int | None = None
 
     @classmethod
     def of_frame(
@@ -236,8 +235,7 @@ class SentChunk:
         if not counts:
             return
         inserted, updated = counts[0]["num_inserted_rows"], counts[0]["num_updated_rows"]
-        other = self.gone is not None and counts[0]["num_deleted_rows"] != self.gone
-        if updated or other or inserted != self.rows:
+        if updated or inserted != self.rows:
             raise RowCountError(
                 "MERGE reported other row counts than Redolake sent",
                 hint="`redolake table rebuild OWNER.TABLE` rewrites the mirror from its change log. " + REPORT_HINT,

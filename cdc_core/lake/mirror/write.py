@@ -34,9 +34,8 @@ _LOG = logging.getLogger(__name__)
 
 
 class ChangeRows(Protocol):
-    """Makes a change's rows, one per key, in the columns of ``stage.reduction.merge_source`` (of
-    counted rows: ``multiset.copies.copies_source``;
-    of a chunk: ``merge.replace_sql``), where and when they are wanted."""
+    """Makes a change's rows, one per key, in the columns of ``stage.reduction.merge_source`` (of a
+    chunk: ``merge.replace_sql``), where and when they are wanted."""
 
     @property
     def count(self) -> int:

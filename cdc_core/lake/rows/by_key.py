@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,13 +30,12 @@ from cdc_core.lake.rows.staging import ddl_of, found_rows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import quote_name, string_literal
 from cdc_core.runtime.arrow import whole
-from cdc_core.schema.table import ROW_COPY, ROW_DIGEST, TableSchema
+from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.spark.tasks import map_rows
 from cdc_core.stage.changes import LIGHT, AddedColumns, ChangeFacts, Flags, HeldChanges
 from cdc_core.stage.difference import different_rows
-from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
-from cdc_core.stage.multiset.copies import copies_source, count_copies, different_copies
+from cdc_core.stage.layout import COMMIT_SCN, mirror_schema
 from cdc_core.stage.reduction import merge_source, reduce_changes, settled_values, source_schema
 
 PART_BYTES = 64 * 1024 * 1024
@@ -52,29 +51,10 @@ _DERIVING, _SORTED = "deriving rows from the change log", "rows_by_key"
 _LOG = logging.getLogger(__name__)
 
 
-class Rule(Protocol):
-    """What becomes of the rows of some keys. It is pickled."""
-
-    @property
-    def compared(self) -> pa.Schema:
-        """The columns of the mirror's rows that it asks for."""
-        ...
-
-    def settled(self, changes: HeldChanges) -> dict[str, Flags]:
-        """Per column, which of the changes of one key, of which more follow, have values that do
-        not count any more."""
-        ...
-
-    def __call__(self, changes: HeldChanges, mirror: pa.Table | None) -> pa.Table:
-        """One row per key, in the columns of ``stage.reduction.source_schema``, from all of its
-        changes; if the mirror's rows are given, of those keys alone that it has otherwise."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Reduction:
     """One row per key, by :mod:`cdc_core.stage.reduction`. Keys that are not in the mirror are
-    known to be gone as of ``covered_scn``."""
+    known to be gone as of ``covered_scn``. It is pickled."""
 
     schema: TableSchema
     has_gaps: bool
@@ -82,16 +62,18 @@ class Reduction:
 
     @property
     def compared(self) -> pa.Schema:
-        """See :class:`Rule`."""
+        """The columns of the mirror's rows that it asks for."""
         return mirror_schema(self.schema)
 
     def settled(self, changes: HeldChanges) -> dict[str, Flags]:
-        """See :class:`Rule`."""
+        """Per column, which of the changes of one key, of which more follow, have values that do
+        not count any more."""
         columns = [one for one in self.schema.column_names if one not in self.schema.key]
         return settled_values(changes.light(), columns)
 
     def __call__(self, changes: HeldChanges, mirror: pa.Table | None) -> pa.Table:
-        """See :class:`Rule`."""
+        """One row per key, in the columns of ``stage.reduction.source_schema``, from all of its
+        changes; if the mirror's rows are given, of those keys alone that it has otherwise."""
         light = changes.light()
         absent, _ = light.kinds(self.schema.column_names)
         in_order = [one for one in self.schema.column_names if one in absent]
@@ -103,39 +85,6 @@ class Reduction:
         if found is None:
             raise _double(self.schema)
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class Counting:
-    """One row per row of a table whose rows are counted, by :mod:`cdc_core.stage.multiset.copies`;
-    ``read_scn`` is the SCN of the snapshot."""
-
-    schema: TableSchema
-    has_gaps: bool
-    read_scn: int
-
-    @property
-    def compared(self) -> pa.Schema:
-        """See :class:`Rule`."""
-        columns = mirror_schema(self.schema)
-        return pa.schema(
-            [columns.field(one) for one in (ROW_DIGEST, ROW_COPY, COMMIT_SCN, ORDINAL)]
-        )
-
-    def settled(self, changes: HeldChanges) -> dict[str, Flags]:
-        """See :class:`Rule`: each copy has its values."""
-        del changes
-        return {}
-
-    def __call__(self, changes: HeldChanges, mirror: pa.Table | None) -> pa.Table:
-        """See :class:`Rule`."""
-        copies = count_copies(
-            changes.light(), self.schema, read_scn=self.read_scn, has_gaps=self.has_gaps
-        )
-        found = copies if mirror is None else different_copies(copies, mirror)
-        if found is None:
-            raise _double(self.schema)
-        return copies_source(changes, found, self.schema)
 
 
 def _double(schema: TableSchema) -> RowCountError:
@@ -166,7 +115,7 @@ class KeyedChanges:
     added: AddedColumns
     wanted: str | None
 
-    def derived(self, rule: Rule, *, is_compared: bool = False) -> Any:
+    def derived(self, rule: Reduction, *, is_compared: bool = False) -> Any:
         """A DataFrame of what the rule says, computed already; ``is_compared``: of the keys that
         the mirror has otherwise.
 
@@ -180,7 +129,7 @@ class KeyedChanges:
         with translated(_DERIVING, **self.work.facts()):
             frame = self.session.sql(sql).repartition(_HASH).sortWithinPartitions(_HASH, COMMIT_SCN)
         task = _KeyTask(rule, self.schema, self.added)
-        return self._made(frame, task, source_schema(self.schema.with_copies()))
+        return self._made(frame, task, source_schema(self.schema))
 
     def kinds(self) -> ChangeFacts:
         """What kinds of changes there are; a change of key counts twice."""
@@ -279,7 +228,7 @@ def _struct(image: str, names: Sequence[str]) -> str:
 class _KeyTask:
     """What runs in an executor's Python over the rows of a partition."""
 
-    rule: Rule
+    rule: Reduction
     schema: TableSchema
     added: AddedColumns
 

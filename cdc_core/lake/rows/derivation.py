@@ -13,14 +13,13 @@ from typing import Any
 from cdc_core.delta.history import read_log
 from cdc_core.lake.apply.truncation import truncated_scn
 from cdc_core.lake.definitions.evolution import added_columns, in_mirror
-from cdc_core.lake.rows.by_key import Counting, KeyedChanges, Reduction
+from cdc_core.lake.rows.by_key import KeyedChanges, Reduction
 from cdc_core.lake.rows.carried_columns import carried_sql, carried_view, history_origin
 from cdc_core.lake.rows.logged_changes import files_of, logged_changes, rows_sql
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import quote_name, string_literal
 from cdc_core.schema.table import TableSchema
-from cdc_core.spark.session import translated
 from cdc_core.stage.carried_columns import carry_columns
 from cdc_core.stage.changes import OwnRows, below, since, up_to
 from cdc_core.stage.layout import COMMIT_SCN
@@ -35,7 +34,6 @@ def rederived(
     position: int,
     covered_scn: int,
     is_late: bool = False,
-    has_gaps: bool = False,
 ) -> Any:
     """A DataFrame of the rows that the mirror has otherwise than the change log up to ``position``
     says, of the keys that ``changes`` (a relation of SQL) touch; for a MERGE that takes it as the
@@ -43,7 +41,6 @@ def rederived(
 
     Where changes came to light late (``is_late``), later changes of key may have carried a column
     along that a late one set. All keys are then looked at if any change of key lacks a column.
-    Others may come to light later still (``has_gaps``), which counted rows have to know.
     """
     keys = " UNION ".join(
         f"SELECT {_keys(schema, image)} FROM {changes} WHERE {image} IS NOT NULL"
@@ -51,18 +48,16 @@ def rederived(
     )
     history = _History(work, session, schema, position)
     wanted: str | None = f"({keys})"
-    if is_late and not schema.is_by_all_columns:
+    if is_late:
         every = history.keyed(in_mirror(work, schema), None)
         wanted = None if every.kinds().moved_absent else wanted
-    return history.derived(wanted, covered_scn, has_gaps=has_gaps, is_compared=True)
+    return history.derived(wanted, covered_scn, is_compared=True)
 
 
-def derived(
-    work: TableWork, session: Any, schema: TableSchema, position: int, *, has_gaps: bool = False
-) -> Any:
+def derived(work: TableWork, session: Any, schema: TableSchema, position: int) -> Any:
     """A DataFrame with the columns of ``stage.reduction.source_schema`` from the change log up to
-    ``position``, of all keys; ``has_gaps`` is about counted rows."""
-    return _History(work, session, schema, position).derived(None, 0, has_gaps=has_gaps)
+    ``position``, of all keys."""
+    return _History(work, session, schema, position).derived(None, 0)
 
 
 def derived_before(
@@ -128,13 +123,8 @@ class _History:
             wanted=wanted,
         )
 
-    def derived(
-        self, wanted: str | None, covered_scn: int, *, has_gaps: bool, is_compared: bool = False
-    ) -> Any:
+    def derived(self, wanted: str | None, covered_scn: int, *, is_compared: bool = False) -> Any:
         """What the table's rule says of the wanted keys."""
-        if self._schema.is_by_all_columns:
-            counting = Counting(self._schema, has_gaps, self._read_scn())
-            return self.keyed(self._schema, wanted).derived(counting, is_compared=is_compared)
         held, has_gaps = in_mirror(self._work, self._schema), QuarantineTable(self._work).exists
         rule = Reduction(held, has_gaps, covered_scn)
         return self.reduced(held, wanted, rule, is_compared=is_compared)
@@ -155,12 +145,6 @@ class _History:
             rows = carried_sql(self.rows, held, absent, added, origin, view)
             keyed = self.keyed(held, wanted, f"({rows})")
         return keyed.derived(rule, is_compared=is_compared)
-
-    def _read_scn(self) -> int:
-        """The SCN of the snapshot whose rows are among the changes; 0 if there are none."""
-        with translated("reading the change log", table=self._schema.table):
-            query = f"SELECT MAX({COMMIT_SCN}) AS scn FROM {self.rows} WHERE _cdc_op = 'r'"
-            return int(self._session.sql(query).collect()[0]["scn"] or 0)
 
 
 def _keys(schema: TableSchema, image: str) -> str:

@@ -40,13 +40,11 @@ _BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 @dataclass(frozen=True, slots=True)
 class StagedRows:
     """Rows for a MERGE: ``frame`` is a DataFrame of them, ``sent`` has counted them, ``rows`` are
-    they themselves where they are few enough to be sent to each executor. ``version`` is the only
-    one of the mirror for which they were made; None where they fit any."""
+    they themselves where they are few enough to be sent to each executor."""
 
     frame: Any
     sent: Audit
     rows: pa.Table | None = None
-    version: int | None = None
 
     def broadcast(self) -> None:
         """Let a MERGE that need not shuffle the mirror leave it where it is. Spark guesses sizes;
@@ -56,11 +54,7 @@ class StagedRows:
 
 @contextmanager
 def staged_rows(
-    work: TableWork,
-    session: Any,
-    tables: Iterator[pa.Table],
-    sent: Audit,
-    version: int | None = None,
+    work: TableWork, session: Any, tables: Iterator[pa.Table], sent: Audit
 ) -> Iterator[StagedRows]:
     """The rows of the tables, of which there is at least one, for as long as the block lasts.
 
@@ -76,7 +70,7 @@ def staged_rows(
             frame = session.createDataFrame(
                 first if first.num_rows else first.schema.empty_table(), ddl
             )
-        yield StagedRows(frame, sent, first, version)
+        yield StagedRows(frame, sent, first)
         return
     filesystem, folder = filesystem_of(work.staging)
     _clear(filesystem, folder)
@@ -91,7 +85,7 @@ def staged_rows(
         with translated("handing rows to Spark", **work.facts()):
             frame = session.read.schema(ddl).parquet(work.staging)
         is_small = second is None and first.nbytes <= BROADCAST_BYTES_MAX
-        yield StagedRows(frame, sent, first if is_small else None, version)
+        yield StagedRows(frame, sent, first if is_small else None)
     finally:
         _clear(filesystem, folder)
 

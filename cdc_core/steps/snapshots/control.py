@@ -24,36 +24,28 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StoppedSnapshots:
-    """Chunks that were dropped, by table, and tables that keep theirs, with the reason."""
+    """Chunks that were dropped, by table."""
 
     dropped: dict[TableId, int]
-    kept: dict[TableId, str]
 
     def __str__(self) -> str:
         """What became of the signal, for people."""
-        if not self.dropped and not self.kept:
-            return "no chunk waited to be read"
         dropped = [
             f"{table}: {counted(chunks, 'chunk')} dropped" for table, chunks in self.dropped.items()
         ]
-        return "; ".join([*dropped, *(f"{table}: {why}" for table, why in self.kept.items())])
+        return "; ".join(dropped) or "no chunk waited to be read"
 
 
 def stop_snapshots(ctx: Context, tables: Sequence[TableId]) -> StoppedSnapshots:
     """Drop the chunks of tables that nobody has read. Harmless when repeated.
 
-    A table that joins keeps one chunk, with which its Delta tables begin. One whose equal rows are
-    counted keeps all of them until it has joined: its mirror cannot hold a part of the rows.
+    A table that joins keeps one chunk, with which its Delta tables begin.
     """
     dropped: dict[TableId, int] = {}
-    kept: dict[TableId, str] = {}
     records = {one.table: one for one in ctx.store.tables.all()}
     for table in tables:
         record = records.get(table)
         joins = record is not None and record.state == "snapshotting"
-        if joins and ctx.config.table(table).counts_rows:
-            kept[table] = "a first snapshot with identity: all_columns is read whole"
-            continue
         chunks = ctx.store.chunks.drop_unread(
             table, keeps_first=joins and not _has_read(ctx, record)
         )
@@ -61,7 +53,7 @@ def stop_snapshots(ctx: Context, tables: Sequence[TableId]) -> StoppedSnapshots:
             dropped[table] = len(chunks)
             _LOG.warning("a snapshot was stopped table=%s chunks_dropped=%d", table, len(chunks))
         ctx.store.tables.finish_snapshot(table)
-    return StoppedSnapshots(dropped, kept)
+    return StoppedSnapshots(dropped)
 
 
 def _has_read(ctx: Context, record: TableRecord | None) -> bool:

@@ -112,7 +112,6 @@ def _whole(
         chunks=len(ranges),
         rows=rows,
         bytes=size,
-        needs_one_scn=schema.is_by_all_columns,
         is_between=ctx.config.snapshot_of(table).read == "watermarks",
     )
 

@@ -356,8 +356,6 @@ def _following(ctx: Context, schema: TableSchema) -> TableSchema | None:
     held = held_by([version.schema for version in ctx.store.schemas.versions(schema.table)])
     if held is None:
         return schema
-    if schema.is_by_all_columns:  # nothing tells which rows of the mirror the snapshot has again
-        return None
     schema = identified(held, schema)
     evolution = judge(held, schema.keeping(held))
     policy = ctx.config.policy(schema.table, "widened_column")

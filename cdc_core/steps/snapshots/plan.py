@@ -52,10 +52,8 @@ def start_snapshot(
 
     Tables join one by one, and one that cannot does not keep the others from it; called again after
     a crash, a snapshot goes on where it stood. All chunks of ad hoc snapshots are planned in one
-    transaction of the store, or none. ``conditions`` limit tables to some of their rows. A table
-    whose equal rows are counted has no ad hoc snapshots, since nothing tells which of its rows one
-    would read again: it joins again, with new Delta tables. ``first`` is where the source begins,
-    if it is new; now by default.
+    transaction of the store, or none. ``conditions`` limit tables to some of their rows. ``first``
+    is where the source begins, if it is new; now by default.
 
     Args:
         ctx: The source.
@@ -92,14 +90,7 @@ def start_snapshot(
             "a new snapshot.",
         )
         ad_hoc = [table for table in again if states[table] != "snapshotting"]
-        counted = [table for table in ad_hoc if ctx.config.table(table).counts_rows]
-        _refuse(
-            [table for table in counted if table in limited],
-            "no part of a table with identity: all_columns can be read again: nothing tells which "
-            "rows of its mirror the part has",
-            "Leave the condition out: the table is then read whole, into new Delta tables.",
-        )
-        join_tables(ctx, session, [*fresh, *counted], first=first)
+        join_tables(ctx, session, fresh, first=first)
         among = frozenset(wanted)
         joining = [
             record
@@ -107,9 +98,8 @@ def start_snapshot(
             if record.table in among and record.state == "snapshotting"
         ]
         planned = plan_joining(ctx, session, joining)
-        others = [table for table in ad_hoc if table not in counted]
         asked = AdHoc(conditions or {}, signal_id, is_blocking=is_blocking, chunk_by=chunk_by)
-        extra = _plan_ad_hoc(session, ctx, others, asked)
+        extra = _plan_ad_hoc(session, ctx, ad_hoc, asked)
         planned += ctx.store.chunks.plan(extra)
         if planned:
             ctx.reported(

@@ -127,10 +127,9 @@ def _read_at_some_scn(
     record: ChunkRecord,
 ) -> ChunkManifest:
     """Read the chunk as of its planned SCN, or a newer one if undo is gone, or a DDL came that
-    Oracle does not look back over: by the apply rule, either is right. Where equal rows are
-    counted, a row that two chunks of different SCNs have counts twice, and nothing tells: there the
-    planned SCN is that of all chunks. So it is where a row may have come into a range that was read
-    before, and no redo has all of it (:func:`rows_may_leave`).
+    Oracle does not look back over: by the apply rule, either is right. Where a row may have come
+    into a range that was read before, and no redo has all of it (:func:`rows_may_leave`), the
+    planned SCN is that of all chunks.
 
     Raises:
         SnapshotBrokenError: That one SCN cannot be read any more.
@@ -147,9 +146,7 @@ def _read_at_some_scn(
         refuse_changed_key(ctx, schema, scn)
         if planned is not None:
             refuse_altered(record, before or planned, ctx.visible(schema))
-        if is_altered and (
-            schema.is_by_all_columns or rows_may_leave(ctx, session, record, schema)
-        ):
+        if is_altered and rows_may_leave(ctx, session, record, schema):
             raise altered(record)
         planned = schema
 
@@ -159,8 +156,6 @@ def _read_at_some_scn(
         try:
             return read_after_ddl(session, [record.table], read)
         except SnapshotTooOldError as error:
-            if schema.is_by_all_columns:
-                raise broken(record, "its equal rows are counted") from error
             if rows_may_leave(ctx, session, record, schema):
                 raise broken(record, "rows may have come into a range that was read") from error
             if attempt + 1 == SNAPSHOT_ATTEMPTS:

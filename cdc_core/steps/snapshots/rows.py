@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-
 from cdc_core.model.chunks import NO_ROWS
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.snapshot.modes import StartState, answers_of
 from cdc_core.steps.context import Context
-
-_LOG = logging.getLogger(__name__)
 
 NO_ROW_MEETS: str | None = "1 = 0"
 """The condition of the one chunk with which a table joins without rows."""
@@ -20,12 +16,7 @@ def snapshot_prefix(ctx: Context, record: TableRecord | None, table: TableId) ->
     """With what the id of a joining table's snapshot begins. Only a table that is new joins without
     rows: whoever reads one again wants them."""
     is_new = record is None or (record.state == "new" and record.trouble is None)
-    if not is_new or _reads_rows(ctx, table):
-        return "s"
-    if ctx.config.table(table).counts_rows:
-        _LOG.warning("a table joins with its rows, since equal rows are counted table=%s", table)
-        return "s"
-    return NO_ROWS
+    return "s" if not is_new or _reads_rows(ctx, table) else NO_ROWS
 
 
 def _reads_rows(ctx: Context, table: TableId) -> bool:

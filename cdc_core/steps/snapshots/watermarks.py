@@ -62,7 +62,6 @@ def goes_between(ctx: Context, table: TableId, error: CdcError) -> bool:
     return (
         ctx.config.snapshot_of(table).read == "auto"
         and (is_refusal or error.facts.get("ora") in _REFUSALS)
-        and not ctx.config.table(table).counts_rows
         and streams(ctx)
     )
 
@@ -109,8 +108,6 @@ def refuse_between(
     """
     if not streams(ctx):
         _refuse(schema, "the source captures no changes (snapshot.mode)")
-    if schema.is_by_all_columns:
-        _refuse(schema, "its equal rows are counted, which takes one SCN for all of them")
     if may_move_unseen(ctx, session, schema, part):
         _refuse(
             schema,

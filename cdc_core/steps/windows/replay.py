@@ -19,7 +19,6 @@ from cdc_core.steps.foreign_commits import refuse_foreign
 from cdc_core.steps.windows.redo_inputs import late_commits_above, redo_inputs
 from cdc_core.steps.windows.shared import (
     captured_window,
-    lacks_commits,
     side_by_side,
     window_report,
 )
@@ -104,18 +103,10 @@ def _replay_table(
         refuse_foreign(state, lake.position(), ["changelog"])
         versions = [ctx.visible(one.schema) for one in ctx.store.schemas.versions(table)]
         latest, covered = versions[-1], ctx.store.chunks.covered_scn(table)
-        is_inexact = lacks_commits(ctx, state)
         done = []
         for own in (replace(manifest, window=window) for window in windows):
-            done.append(
-                lake.replay_window(
-                    own,
-                    latest,
-                    covered_scn=covered,
-                    applied_scn=state.mirror_scn or 0,
-                    is_inexact=is_inexact,
-                )
-            )
+            applied = state.mirror_scn or 0
+            done.append(lake.replay_window(own, latest, covered_scn=covered, applied_scn=applied))
             if state.in_quarantine:
                 late_above = late_commits_above(manifest, state, covered)
                 paths, transactions = redo_inputs(ctx, record, manifest, state, late_above)
