@@ -16,9 +16,9 @@ from benchmarks.airport import Airport, open_airport
 from benchmarks.common import Cost, Form, Result, measured, median_cost
 from cdc_core.capture.logs.coverage import cover, read_logs, read_threads
 from cdc_core.capture.logs.positions import resetlogs_change
-from cdc_core.capture.passes.asked_rows import WantedRows
 from cdc_core.capture.passes.mining import mined_batches, mining
 from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.wanted_rows import WantedRows
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.session import connect
 from pipelines.demo.workload import Plan

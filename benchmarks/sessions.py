@@ -27,7 +27,7 @@ import pyarrow as pa
 from benchmarks.common import Form, Result, measured
 from cdc_core.config import SourceConfig
 from cdc_core.landing.layout import windows_folder
-from cdc_core.oracle.ahead import ahead
+from cdc_core.oracle.prefetch import prefetched
 from cdc_core.oracle.session import OracleSession
 from cdc_core.steps import Pipeline
 from pipelines.demo.server import Served, serving
@@ -111,7 +111,7 @@ class _Slowed:
         def fetch(session: OracleSession, sql: str, binds: Any = None, **more: Any) -> Any:
             if not _is_mining(sql):
                 return self.fetch_really(session, sql, binds, **more)
-            return ahead(self._slowly(_range(binds)))
+            return prefetched(self._slowly(_range(binds)))
 
         with patch.object(OracleSession, "fetch_batches", fetch):
             yield

@@ -162,7 +162,7 @@ STAYS: dict[str, tuple[str, ...]] = {
         "a-delete-then-an-insert",
     ),
     f"{_STEPS}rebuilding.py::test_a_rebuild_that_was_cut_short_goes_on": (
-        "remove_gone",
+        "delete_missing_keys",
         "apply_window",
     ),
     f"{_STEPS}recapture.py::test_windows_that_are_needed_are_read_again": ("lost3",),

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from cdc_core.change_reader import PLACE
 from cdc_core.change_stream.form import HeldRows, RunForm, StreamForm
 from cdc_core.decode.batch import names_where
-from cdc_core.decode.held import held_or_null
+from cdc_core.decode.column_forms import in_form_or_null
 from cdc_core.decode.kernels.scan import DELETE, INSERT
 from cdc_core.decode.masking import Masks, masked
 from cdc_core.errors import DecodeError
@@ -270,10 +270,10 @@ class ImageReader:
         for column, array in zip(self._columns, arrays, strict=True):
             known[column.name] = array
             if as_read(column) != column:
-                known[column.name], lost = held_or_null(array, column)
+                known[column.name], lost = in_form_or_null(array, column)
                 unfit += lost
             if beside := self._beside.get(column.name):
-                known[beside.name], _ = held_or_null(array, beside)
+                known[beside.name], _ = in_form_or_null(array, beside)
         whole = [known.get(one.name, pa.nulls(len(is_there), arrow_type(one))) for one in self._all]
         if self._masks:
             batch = pa.RecordBatch.from_arrays(whole, names=[one.name for one in self._all])

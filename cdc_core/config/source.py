@@ -55,7 +55,7 @@ from cdc_core.model.patterns import (
 )
 from cdc_core.model.streams import Trouble
 from cdc_core.model.templates import LakeLayer
-from cdc_core.model.texts import NOTHING_REPLACED, Replacing
+from cdc_core.model.texts import NOTHING_REPLACED, TextReplacement
 
 P = TypeVar("P", bound=Iterable[str])
 
@@ -522,14 +522,14 @@ class SourceConfig(ConfigModel):
         named = (config.table for config in self.tables if not config.is_pattern)
         return frozenset(table for table in named if self.policy(table, trouble) in policies)
 
-    def replacing(self, table: TableId) -> Replacing:
+    def replacing(self, table: TableId) -> TextReplacement:
         """In which columns of a table U+FFFD stands for bytes that are no UTF-8: in masked ones
         always, whose values nobody sees. None where the table is not captured any more."""
         own = self.entries.get(table)
         if own is None:
             return NOTHING_REPLACED
         policy = own.on_invalid_text or self.policies.on_invalid_text
-        return Replacing(policy == "replace", frozenset(own.columns_mask))
+        return TextReplacement(policy == "replace", frozenset(own.columns_mask))
 
     def drops_columns(self, table: TableId) -> bool:
         """Shall the mirror lose what Oracle dropped? What holds for the source where the table is

@@ -13,7 +13,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from cdc_core.decode.held import held
+from cdc_core.decode.column_forms import in_form
 from cdc_core.decode.literals import (
     Bare,
     Call,
@@ -75,7 +75,7 @@ def default_scalar(column: Column) -> pa.Scalar | None:
     if not is_held_otherwise(column):
         return scalar
     try:
-        return held(pa.array([scalar]), column)[0]
+        return in_form(pa.array([scalar]), column)[0]
     except DecodeError as error:
         raise _not_applied(column, error.message) from None
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cdc_core.decode.batch import ScannedBatch, names_where, scan_batch
-from cdc_core.decode.held import held_or_null
+from cdc_core.decode.column_forms import in_form_or_null
 from cdc_core.decode.plain import DELETE, INSERT, PlainChange, decode_statement
 from cdc_core.decode.plan import TablePlan, plan_table
 from cdc_core.decode.text_source import one_text_array, replace_rows
@@ -107,7 +107,7 @@ def _images(
         ]
     unfit, read, source_of = 0, list(columns), dict(plan.beside)
     for at, column in plan.held:
-        columns[at], own = held_or_null(read[source_of.get(at, at)], column)
+        columns[at], own = in_form_or_null(read[source_of.get(at, at)], column)
         unfit += own
     mask = pa.array(is_null) if is_null.any() else None
     return pa.StructArray.from_arrays(columns, fields=plan.row_fields, mask=mask), unfit

@@ -12,11 +12,12 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pyarrow.fs as pafs
 
 from cdc_core.delta.storage import storing
-from cdc_core.errors import DELTA_LOG_HINT, LakeError
+from cdc_core.errors import ANY_TABLE, DELTA_LOG_HINT, LakeError
 
 if TYPE_CHECKING:
     from cdc_core.objects.store import ObjectStore
@@ -32,6 +33,32 @@ _CHECKPOINT = re.compile(
     r"(?:\.parquet|\.\d{10}\.(?P<parts>\d{10})\.parquet|\.(?P<id>[0-9A-Fa-f-]{36})\.(?:parquet|json))\Z"
 )
 """Whole, in parts, or named by a UUID, of which there may be several of one version."""
+
+
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
+
+
+def is_in_folder(name: str) -> bool:
+    """Does a data file lie in its table's folder? The log names others, such as those of a shallow
+    clone, by an absolute path."""
+    return _ABSOLUTE.match(name) is None
+
+
+def data_file(root: str, name: str) -> str:
+    """The path of a data file that the log of the Delta table in ``root`` names: relative to that
+    folder, and percent-encoded (section "Add File and Remove File").
+
+    Raises:
+        LakeError: It lies elsewhere.
+    """
+    if not is_in_folder(name):
+        raise LakeError(
+            "a Delta table has a file outside of its folder",
+            hint="Another writer put it there, such as a shallow clone. Copy the whole table into its folder (DEEP CLONE), or begin new Delta "
+            f"tables with `redolake table resnapshot --fresh {ANY_TABLE}`.",
+            path=root,
+        )
+    return f"{root}/{unquote(name)}"
 
 
 def log_folder(root: str) -> str:

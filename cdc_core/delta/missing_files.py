@@ -11,11 +11,11 @@ import pyarrow.fs as pafs
 
 from cdc_core.delta.added_files import read_added
 from cdc_core.delta.history import filesystem_of, read_log
-from cdc_core.delta.log_files import log_names
+from cdc_core.delta.log_files import is_in_folder, log_names
 from cdc_core.delta.storage import storing
 
 
-def gone_files(path: str) -> list[str]:
+def missing_files(path: str) -> list[str]:
     """Names of the data files and of the files with deletion vectors that are gone, sorted; none
     without a table.
 
@@ -31,7 +31,7 @@ def gone_files(path: str) -> list[str]:
         added = read_added(filesystem, root, log_names(filesystem, root), log.version)
         found = filesystem.get_file_info(pafs.FileSelector(root, recursive=True))
     there = {one.path.removeprefix(root).lstrip("/") for one in found if one.is_file}
-    named = {unquote(name) for name in added if "://" not in name and not name.startswith("/")}
+    named = {unquote(name) for name in added if is_in_folder(name)}
     named |= {
         one.vector.file for one in added.values() if one.vector is not None and one.vector.file
     }

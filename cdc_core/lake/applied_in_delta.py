@@ -40,7 +40,7 @@ class AppliedInDelta:
     lacks_mirror: bool = False
 
 
-def read_taken(work: TableWork) -> AppliedInDelta:
+def read_applied(work: TableWork) -> AppliedInDelta:
     """What the mirror has taken; where it is missing, what it will have taken once it is rebuilt
     from the change log.
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 from cdc_core.config import LakeConfig, MaintenanceConfig, UnityConfig
 from cdc_core.decode.dml import decode_dml
 from cdc_core.delta.history import read_commits, read_log
-from cdc_core.delta.missing_files import gone_files
+from cdc_core.delta.missing_files import missing_files
 from cdc_core.errors import LakeError
-from cdc_core.lake.applied_in_delta import AppliedInDelta, read_taken
-from cdc_core.lake.apply.chunks import apply_chunk, remove_gone
+from cdc_core.lake.applied_in_delta import AppliedInDelta, read_applied
+from cdc_core.lake.apply.chunks import apply_chunk, delete_missing_keys
 from cdc_core.lake.apply.emptied_partitions import empty_partitions
 from cdc_core.lake.apply.replay import rebuild_mirror, replay_window, restore_quarantine
 from cdc_core.lake.apply.truncation import Truncation, truncate
@@ -184,10 +184,10 @@ class DeltaTableLake(TableLake):
     ) -> TableApplied:
         return apply_chunk(self.work, manifest, paths, position=position, asked=asked)
 
-    def remove_gone(
+    def delete_missing_keys(
         self, snapshot_id: str, scn_lowest: int, *, position: int | None = None
     ) -> TableApplied:
-        return remove_gone(self.work, snapshot_id, scn_lowest, position=position)
+        return delete_missing_keys(self.work, snapshot_id, scn_lowest, position=position)
 
     def replay_window(
         self,
@@ -247,14 +247,14 @@ class DeltaTableLake(TableLake):
     def position(self) -> DeltaPosition:
         return self.work.position()
 
-    def gone_files(self) -> dict[DeltaLayer, list[str]]:
+    def missing_files(self) -> dict[DeltaLayer, list[str]]:
         work = self.work
-        return {"changelog": gone_files(work.changelog), "mirror": gone_files(work.mirror)}
+        return {"changelog": missing_files(work.changelog), "mirror": missing_files(work.mirror)}
 
     def layer_without(
         self, snapshot_id: str, chunks: Collection[tuple[str, int]]
     ) -> DeltaLayer | None:
         return self.work.layer_without(snapshot_id, chunks)
 
-    def taken(self) -> AppliedInDelta:
-        return read_taken(self.work)
+    def applied(self) -> AppliedInDelta:
+        return read_applied(self.work)

@@ -151,7 +151,7 @@ class TableLake(Protocol):
             LakeError, LandingDamagedError, CommitConflictError: As for :meth:`apply_window`.
         """
 
-    def remove_gone(
+    def delete_missing_keys(
         self, snapshot_id: str, scn_lowest: int, *, position: int | None = None
     ) -> TableApplied:
         """After all chunks of a snapshot of the whole table: delete the mirror's rows whose keys
@@ -275,7 +275,7 @@ class TableLake(Protocol):
     def position(self) -> DeltaPosition:
         """How far the table's change log and mirror are, by Delta's own logs; needs no Spark."""
 
-    def gone_files(self) -> dict[DeltaLayer, list[str]]:
+    def missing_files(self) -> dict[DeltaLayer, list[str]]:
         """Which files the table's Delta tables have by their logs and not in their folders; needs
         no Spark."""
 
@@ -285,5 +285,5 @@ class TableLake(Protocol):
         """Which of the table's Delta tables lacks one of some chunks that it had
         (:meth:`TableWork.layer_without`); needs no Spark."""
 
-    def taken(self) -> AppliedInDelta:
+    def applied(self) -> AppliedInDelta:
         """What the table's Delta tables have taken, by their own logs; needs no Spark."""

@@ -9,10 +9,10 @@ from cdc_core.config import DeletionVectors
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
-from cdc_core.model.texts import NOTHING_REPLACED, Replacing
+from cdc_core.model.texts import NOTHING_REPLACED, TextReplacement
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.committed import LandedInput
-from cdc_core.stage.skipped_operations import NOTHING_SKIPPED, Skipping
+from cdc_core.stage.skipped_operations import NOTHING_SKIPPED, SkipRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +80,8 @@ class ApplyRules:
     """
 
     quarantine_max: int | None = None
-    skipping: Skipping = NOTHING_SKIPPED
-    replacing: Replacing = NOTHING_REPLACED
+    skipping: SkipRules = NOTHING_SKIPPED
+    replacing: TextReplacement = NOTHING_REPLACED
     drops_columns: bool = False
     vectors: DeletionVectors = "auto"
     keeps_text: bool = True

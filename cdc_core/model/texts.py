@@ -39,7 +39,7 @@ NOT_TEXT_IN_ROWS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Replacing:
+class TextReplacement:
     """In which columns of a table U+FFFD may replace bytes that are not UTF-8: in all
     (``everywhere``), or in those that names or patterns name. Never in those of its key, where two
     keys could become one."""
@@ -53,7 +53,7 @@ class Replacing:
         return column not in key and (self.everywhere or is_named)
 
 
-NOTHING_REPLACED = Replacing()
+NOTHING_REPLACED = TextReplacement()
 
 _LOOKED_INTO = 64
 """So few texts, one of which is spoiled, are looked at one by one."""

@@ -20,10 +20,10 @@ from cdc_core.config import OracleConfig
 from cdc_core.errors import CdcError, ConfigError, DecodeError, no_day_hint
 from cdc_core.model.identifiers import TableId, quote
 from cdc_core.model.texts import NOT_TEXT, NOT_TEXT_IN_ROWS
-from cdc_core.oracle.ahead import ahead
 from cdc_core.oracle.client import choose_client
 from cdc_core.oracle.cursors import ManualConnection
 from cdc_core.oracle.ora_codes import NO_MORE, MoreCodes, cdc_error, extra_codes
+from cdc_core.oracle.prefetch import prefetched
 from cdc_core.oracle.refused_logins import REFUSED_LOGINS
 
 ROOT = "CDB$ROOT"
@@ -230,7 +230,7 @@ class OracleSession:
         session must not be used otherwise.
         """
         self._report(sql)
-        return ahead(self._frames(sql, dict(binds or {}), rows, schema))
+        return prefetched(self._frames(sql, dict(binds or {}), rows, schema))
 
     def _frames(
         self, sql: str, binds: dict[str, Any], rows: int, schema: pa.Schema | None

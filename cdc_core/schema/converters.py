@@ -1,9 +1,9 @@
 """How does a class of the user's own convert the values of a column?
 
 ``columns_as`` and ``types_as`` name it as ``package.module:Class``. Both paths convert by it
-(:mod:`cdc_core.decode.held`), by whole Arrow columns. What it makes is part of the column's form
-(``package.module:Class -> bool``), so that the lake's half needs no class to know the type, and a
-class that has begun to make another one is noticed.
+(:mod:`cdc_core.decode.column_forms`), by whole Arrow columns. What it makes is part of the column's
+form (``package.module:Class -> bool``), so that the lake's half needs no class to know the type,
+and a class that has begun to make another one is noticed.
 """
 
 from __future__ import annotations

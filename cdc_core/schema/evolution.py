@@ -295,7 +295,7 @@ def _free_name(name: str, given: Sequence[str]) -> str:
     return next(one for one in names if one.casefold() not in taken)
 
 
-def names_taken(versions: Sequence[TableSchema]) -> list[Scn]:
+def reused_names(versions: Sequence[TableSchema]) -> list[Scn]:
     """The SCNs of the versions, oldest first, in which a column has a name that another one had
     before."""
     held: dict[str, str] = {}
@@ -317,7 +317,7 @@ def refuse_mixed_values(
 
     Args:
         known: The version that the lake has. versions: All versions, oldest first, as far as the
-            redo is captured. read_behind: The SCN of the newest such DDL (:func:`names_taken`)
+            redo is captured. read_behind: The SCN of the newest such DDL (:func:`reused_names`)
             behind which a chunk was read that the lake has; 0 without one.
 
     Raises:

@@ -46,7 +46,7 @@ held as text holds it.
 
 ``columns_as`` of a table, and ``types_as`` for all its columns of a type, hold values in another
 form: :data:`FORMS` says which type has which. Loops and driver give some of them as they are; the
-others are made of the type table's own values by :mod:`cdc_core.decode.held`, the one place for
+others are made of the type table's own values by :mod:`cdc_core.decode.column_forms`, the one place for
 both paths.
 
 Everything else is refused with :class:`~cdc_core.errors.UnsupportedTypeError`; the way out is
@@ -255,7 +255,7 @@ def family_of(column: Column) -> str:
 
 
 def as_read(column: Column) -> Column:
-    """The column as both paths read it, before :mod:`cdc_core.decode.held` gives its values the
+    """The column as both paths read it, before :mod:`cdc_core.decode.column_forms` gives its values the
     form that is asked for."""
     form = column.form
     if form == OFFSET:
@@ -270,7 +270,7 @@ def as_read(column: Column) -> Column:
 
 
 def is_held_otherwise(column: Column) -> bool:
-    """Does the lake hold other values than are read (:mod:`cdc_core.decode.held`)?"""
+    """Does the lake hold other values than are read (:mod:`cdc_core.decode.column_forms`)?"""
     return column.form == OFFSET or as_read(column) != column
 
 

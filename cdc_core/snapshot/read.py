@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.decode.held import held_or_null
+from cdc_core.decode.column_forms import in_form_or_null
 from cdc_core.decode.masking import Masks, masked
 from cdc_core.decode.printed import day_to_second_text, year_to_month_text, zoned_text
 from cdc_core.delta.appending import ROW_GROUP_ROWS
@@ -27,7 +27,7 @@ from cdc_core.model.texts import (
     NOT_TEXT,
     NOT_TEXT_IN_ROWS,
     NOTHING_REPLACED,
-    Replacing,
+    TextReplacement,
     is_utf8,
     replaced,
     spoiled_rows,
@@ -88,7 +88,7 @@ class FetchOptions:
 
     rows: int
     names: Mapping[str, str] = field(default_factory=dict)
-    replacing: Replacing = NOTHING_REPLACED
+    replacing: TextReplacement = NOTHING_REPLACED
     unfit: Callable[[int], None] | None = None
 
 
@@ -281,7 +281,7 @@ def _land(
     """Write the batches into files of about ``FILE_ROWS_MAX`` rows, one at least, as the mirror and
     the change log take them (:mod:`cdc_core.lake.apply.chunk_files`). Gives the widths too, by the
     names of columns."""
-    schema, files = mirror_schema(as_landed(unread.schema)), list[LandedFile]()
+    schema, files = mirror_schema(unread.schema), list[LandedFile]()
     widths: dict[str, Width] = {}
     rows = (_as_of(batch, unread, schema) for batch in _measured(batches, unread, widths))
     batch = next(rows, None)
@@ -303,7 +303,7 @@ def _measured(
     batches: Iterator[pa.RecordBatch], unread: ChunkManifest, widths: dict[str, Width]
 ) -> Iterator[pa.RecordBatch]:
     """The batches as they are; how wide their values are goes into ``widths``."""
-    columns = as_landed(unread.schema).columns
+    columns = unread.schema.columns
     for batch in batches:
         for column, width in widths_of(columns, batch.columns):
             widths[column.name] = widths.get(column.name, Width()) | width
@@ -388,7 +388,7 @@ def _held(
     columns = []
     for column, values in zip(schema.columns, batch.columns, strict=True):
         if is_held_otherwise(column):
-            values, unfit = held_or_null(values, column)
+            values, unfit = in_form_or_null(values, column)
             if unfit and told is not None:
                 told(unfit)
             if unfit:
@@ -414,7 +414,9 @@ def _of_table(batches: Generator[pa.RecordBatch], schema: TableSchema) -> Genera
         raise DecodeError(error.message, hint=error.hint, **facts) from error
 
 
-def _texts(batch: pa.RecordBatch, schema: TableSchema, replacing: Replacing) -> pa.RecordBatch:
+def _texts(
+    batch: pa.RecordBatch, schema: TableSchema, replacing: TextReplacement
+) -> pa.RecordBatch:
     """A batch whose texts are UTF-8: the driver puts their bytes into Arrow's columns as they come.
 
     Raises:

@@ -37,7 +37,7 @@ from cdc_core.model.texts import (
     REPLACEMENT,
     STATUS_MASK,
     TEXT_REPLACED,
-    Replacing,
+    TextReplacement,
 )
 from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import ROW_ID, TableSchema
@@ -47,7 +47,7 @@ from cdc_core.stage.absent_names import renamed_lists
 from cdc_core.stage.layout import OPTIONAL, change_schema
 from cdc_core.stage.redo_order import DISORDERED
 from cdc_core.stage.rollback import AMBIGUOUS, ROW_ID_UNKNOWN, UNMATCHED
-from cdc_core.stage.skipped_operations import NOTHING_SKIPPED, Skipping
+from cdc_core.stage.skipped_operations import NOTHING_SKIPPED, SkipRules
 from cdc_core.stage.statements import UNKNOWN_ROW_ID, known_row_ids
 
 _OPS = {Operation.INSERT: "c", Operation.DELETE: "d", Operation.UPDATE: "u"}
@@ -131,8 +131,8 @@ class ChangeDecoder:
     excluded: tuple[str, ...] = ()
     optional: frozenset[str] = frozenset()
     landed: datetime | None = None
-    skipping: Skipping = NOTHING_SKIPPED
-    replacing: Replacing = NOTHING_REPLACED
+    skipping: SkipRules = NOTHING_SKIPPED
+    replacing: TextReplacement = NOTHING_REPLACED
     unfit: list[int] = field(default_factory=list, compare=False)
 
     def __call__(self, rows: pa.Table) -> pa.RecordBatch:

@@ -72,7 +72,7 @@ from cdc_core.stage.missing_lobs import (
     Key,
     MissingLob,
     MissingLobs,
-    Reselected,
+    ReselectedValues,
     Slot,
     Transaction,
 )
@@ -131,7 +131,7 @@ def with_whole_lobs(
     pieces: Iterable[pa.Table],
     ends: Mapping[Transaction, int],
     version_at: Callable[[int], TableSchema],
-    reselected: Reselected = NOTHING_RESELECTED,
+    reselected: ReselectedValues = NOTHING_RESELECTED,
 ) -> Iterator[pa.Table]:
     """The redo rows of one table, those that write a LOB replaced by updates.
 
@@ -254,7 +254,7 @@ class _Stage:
         self,
         ends: Mapping[Transaction, int],
         version_at: Callable[[int], TableSchema],
-        reselected: Reselected,
+        reselected: ReselectedValues,
         missing: MissingLobs | None = None,
     ) -> None:
         self._reselected = reselected

@@ -179,7 +179,7 @@ class WindowMerge(Merge):
             [np.zeros(rows.num_rows, dtype=np.bool_), *self._lacks.values()]
         )
         self._keys = _comparable(self._rows, schema.key)
-        self._sought = tuple(map(Sought, self._keys.columns))
+        self._sought = tuple(map(KeyValues, self._keys.columns))
         self._is_there = np.zeros(rows.num_rows, dtype=np.bool_)
         self._inserted: Flags | None = None
         self.rows_updated = self.rows_deleted = 0
@@ -333,7 +333,7 @@ def places_of(there: pa.Table, keys: pa.Table) -> Rows:
     return source
 
 
-def places_among(there: pa.Table, sought: Sequence[Sought]) -> Rows:
+def places_among(there: pa.Table, sought: Sequence[KeyValues]) -> Rows:
     """The places of the rows that have in each column, by itself, a value of those sought,
     ascending. ``there`` has the columns in their order."""
     if len(sought) == 1 and (places := sought[0].places_in_order(there.column(0))) is not None:
@@ -342,7 +342,7 @@ def places_among(there: pa.Table, sought: Sequence[Sought]) -> Rows:
     return np.flatnonzero(np.logical_and.reduce(flags))
 
 
-class Sought:
+class KeyValues:
     """The values of a key column of a window, which every batch of the mirror's rows is asked
     for: ordered and hashed once."""
 

@@ -157,7 +157,7 @@ class MissingLobs:
         self._count -= len(rows.pop(key, ())) if key is not None else 0
 
 
-class Reselected(Protocol):
+class ReselectedValues(Protocol):
     """What landing has in place of changes that the redo carries in part."""
 
     def sql_of(self, ordinal: int) -> str | None:
@@ -170,7 +170,7 @@ class _Nothing:
         """None."""
 
 
-NOTHING_RESELECTED: Reselected = _Nothing()
+NOTHING_RESELECTED: ReselectedValues = _Nothing()
 
 
 class LandedLobs:
@@ -186,7 +186,7 @@ class LandedLobs:
         self._texts: dict[int, str] = {}
 
     def sql_of(self, ordinal: int) -> str | None:
-        """See :class:`Reselected`."""
+        """See :class:`ReselectedValues`."""
         groups = self._index() if self._groups is None else self._groups
         at = int(np.searchsorted(self._ordinals, ordinal))
         if at == len(self._ordinals) or self._ordinals[at] != ordinal:

@@ -45,7 +45,7 @@ class NameFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipping:
+class SkipRules:
     """What is not wanted: transactions of some users and clients, operations (``c``, ``u``, ``d``),
     updates that change nothing.
 
@@ -81,7 +81,7 @@ class Skipping:
         return pa.array(found, pa.string())
 
 
-NOTHING_SKIPPED = Skipping()
+NOTHING_SKIPPED = SkipRules()
 
 
 def _change_nothing(changes: pa.Table) -> Flags:

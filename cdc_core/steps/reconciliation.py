@@ -41,7 +41,7 @@ from cdc_core.snapshot.read import read_chunk, unread_chunk
 from cdc_core.steps.consistent_cut import exact_tables
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.snapshots.apply import settle_quarantine
-from cdc_core.steps.snapshots.plan import plan_parts, start_snapshot
+from cdc_core.steps.snapshots.plan import plan_parts
 from cdc_core.steps.snapshots.row_filter import complement, held_filter
 from cdc_core.steps.snapshots.shared import fetch_options, ranges_of
 

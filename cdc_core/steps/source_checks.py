@@ -194,7 +194,7 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
 
 
 def _gone_files(ctx: Context, table: TableId) -> Iterator[Finding]:
-    for layer, names in ctx.lake.table(table).gone_files().items():
+    for layer, names in ctx.lake.table(table).missing_files().items():
         if names:
             yield Finding(
                 f"{len(names)} files of the {LAYER_WORDS[layer]} are gone, the first of them {names[0]}",

@@ -31,7 +31,7 @@ from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.joining import captured_objects, join_tables
 from cdc_core.steps.snapshots.plan import start_snapshot
 from cdc_core.steps.snapshots.row_filter import is_filtered_otherwise
-from cdc_core.steps.windows.capture import gap_ahead, tables_of
+from cdc_core.steps.windows.capture import next_gap, tables_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ def resnapshot_tables(
 def _behind_gap(ctx: Context) -> set[TableId]:
     """The tables that need redo which is gone, so none of their streams can go on."""
     try:
-        found = gap_ahead(ctx)
+        found = next_gap(ctx)
     except CdcError as error:  # which the next run says too
         _LOG.info("whether redo is gone cannot be said now: %s", error)
         return set()

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, localcontext
 from typing import Any, Literal, NamedTuple
-from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 
 from cdc_core.delta.errors import at_work
 from cdc_core.delta.history import filesystem_of
+from cdc_core.delta.log_files import data_file
 from cdc_core.errors import CHANGELOG_HINT
 from cdc_core.model.chunks import INCREMENTAL
 from cdc_core.model.identifiers import TableId
@@ -89,9 +89,7 @@ def events_of(
     """
     filesystem, root = filesystem_of(logged.path)
     with at_work("reading the change log", {"table": logged.table}, hint=CHANGELOG_HINT):
-        opened = [
-            pq.ParquetFile(f"{root}/{unquote(name)}", filesystem=filesystem) for name in files
-        ]
+        opened = [pq.ParquetFile(data_file(root, name), filesystem=filesystem) for name in files]
         try:
             number = first
             for rows in _in_order(logged, opened, takes, first):

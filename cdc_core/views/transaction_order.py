@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 
 from cdc_core.delta.errors import at_work
 from cdc_core.delta.history import DeltaCommit, commits_after, filesystem_of, newest_commits
+from cdc_core.delta.log_files import data_file
 from cdc_core.errors import CHANGELOG_HINT
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
@@ -236,7 +236,7 @@ class TransactionLog:
         wanted &= pc.field(_SNAPSHOT).is_null() & pc.field(_SKIPPED).is_null()
         with (
             at_work("reading the change log", {"table": logged.table}, hint=CHANGELOG_HINT),
-            pq.ParquetFile(f"{root}/{unquote(name)}", filesystem=filesystem) as file,
+            pq.ParquetFile(data_file(root, name), filesystem=filesystem) as file,
         ):
             for group in range(file.num_row_groups):
                 read = file.read_row_group(group, columns=[*map(names.of, _READ)])

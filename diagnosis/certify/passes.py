@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from cdc_core.capture.logs.coverage import RedoLog, cover, read_logs, read_threads
 from cdc_core.capture.logs.naming import where_logminer_runs
-from cdc_core.capture.passes.asked_rows import WantedRows
 from cdc_core.capture.passes.mining import mined_batches, mining
 from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.wanted_rows import WantedRows
 from cdc_core.config import LogMinerConfig, SourceConfig
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession

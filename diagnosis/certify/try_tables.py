@@ -28,7 +28,7 @@ _REDEFINED = [
     _ROW, "COMMIT", f"CREATE TABLE {{t}}_I {_COLUMNS}", _REDEFINITION.format(step="START"),
     _REDEFINITION.format(step="FINISH"),
 ]  # fmt: skip
-_GONE = "cdc_core/capture/stream_ends/gone.py"
+_GONE = "cdc_core/capture/stream_ends/dropped_tables.py"
 _STOPS = "Nothing is lost: the table stops."
 _MANUAL = "SQL Language Reference 19c, "
 

@@ -211,7 +211,7 @@ SELECT TO_CHAR(TO_DATE('2024-02-29 01:02:03', 'YYYY-MM-DD HH24:MI:SS')),
     LookProbe(
         id="value.number-bytes",
         belief="UTL_RAW.CAST_FROM_NUMBER gives the bytes in which Oracle stores a NUMBER.",
-        depends="NUMBER without a scale in chunks; cdc_core/decode/held.py",
+        depends="NUMBER without a scale in chunks; cdc_core/decode/column_forms.py",
         otherwise="Such columns arrive wrong: capture them with columns_as, and report the release.",
         source=_DATATYPES,
         queries={

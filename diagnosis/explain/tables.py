@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from cdc_core.config import TableConfig
 from cdc_core.errors import ConfigError, PreflightError, UnsupportedTypeError

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from cdc_core.capture.logs.coverage import cover, read_logs, read_threads
 from cdc_core.capture.logs.positions import upper_bound
-from cdc_core.capture.passes.asked_rows import WantedRows
 from cdc_core.capture.passes.mining import mined_batches, mining
 from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.wanted_rows import WantedRows
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from cdc_core.capture.logs.shown_names import read_shown_names
-from cdc_core.capture.passes.asked_rows import WantedRows
 from cdc_core.capture.passes.mining import mined_batches
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.capture.passes.rows import RowReader, landing_rows
 from cdc_core.capture.passes.unnamed_rows import KnownSegments, SeenRows, note_rows
+from cdc_core.capture.passes.wanted_rows import WantedRows
 from cdc_core.errors import OracleUnavailableError, PreflightError, SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.json_form import as_json, from_json

@@ -86,9 +86,11 @@ class KeptLake(MemoryLake):
         with self._commit(table, manifest.scn):
             return super().apply_chunk(manifest, paths, **options)
 
-    def remove_gone(self, table: TableId, snapshot_id: str, scn_lowest: int, **options: Any) -> Any:
+    def delete_missing_keys(
+        self, table: TableId, snapshot_id: str, scn_lowest: int, **options: Any
+    ) -> Any:
         with self._commit(table, None):
-            return super().remove_gone(table, snapshot_id, scn_lowest, **options)
+            return super().delete_missing_keys(table, snapshot_id, scn_lowest, **options)
 
     def set_aside(self, table: TableId, **options: Any) -> list[str]:
         with self._commit(table, None):
@@ -98,9 +100,9 @@ class KeptLake(MemoryLake):
         self._refresh(table)
         return super().position(table, generation)
 
-    def taken(self, table: TableId, generation: int = 0) -> Any:
+    def applied(self, table: TableId, generation: int = 0) -> Any:
         self._refresh(table)
-        return super().taken(table, generation)
+        return super().applied(table, generation)
 
     def quarantine_reasons(self, table: TableId) -> dict[tuple[str, str], int]:
         self._refresh(table)

@@ -246,7 +246,7 @@ def test_a_row_that_moves_between_two_chunks_is_not_lost(
     for chunk in (early, late):
         chunk.apply(filled)
     lowest = early.manifest.scn
-    gone = filled.table(source.schema.table).remove_gone("s9", lowest)
+    gone = filled.table(source.schema.table).delete_missing_keys("s9", lowest)
     scns = {"covered_scn": lowest, "read_scn": late.manifest.scn}
     if has_appended:
         assert gone.rows_deleted == 0

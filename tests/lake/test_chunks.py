@@ -67,7 +67,7 @@ def test_chunks_and_windows_join_in_any_order(
     old = source.chunk(scn=middle, snapshot="s2")
     done = old.apply(lake, position=two.scn_high)
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 5, 0)
-    assert lake.table(source.schema.table).remove_gone("s2", middle).rows_deleted == 0
+    assert lake.table(source.schema.table).delete_missing_keys("s2", middle).rows_deleted == 0
     assert mirror(source.schema) == source.state(two.scn_high)
 
     # A snapshot that was read ahead of window three: what it has seen is not applied again.
@@ -80,9 +80,9 @@ def test_chunks_and_windows_join_in_any_order(
     three = source.cut()
     for chunk in (ahead, rest):
         chunk.apply(lake, position=two.scn_high)
-    done = lake.table(source.schema.table).remove_gone("s3", ahead.manifest.scn)
+    done = lake.table(source.schema.table).delete_missing_keys("s3", ahead.manifest.scn)
     assert (done.rows_deleted, done.changes) == (1, 1)
-    assert lake.table(source.schema.table).remove_gone("s3", ahead.manifest.scn).skipped
+    assert lake.table(source.schema.table).delete_missing_keys("s3", ahead.manifest.scn).skipped
     assert mirror(source.schema) == source.state(three.scn_high)
     done = three.apply(lake, read_scn=ahead.manifest.scn)
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 0, 0)
@@ -122,7 +122,7 @@ def test_a_second_first_snapshot_doubles_nothing(
     rest = source.chunk(scn=at, snapshot="s9", keep=lambda r: r["ID"] > 3, number=2)
     again.apply(filled)
     rest.apply(filled)
-    assert filled.table(source.schema.table).remove_gone("s9", at).rows_deleted == 1
+    assert filled.table(source.schema.table).delete_missing_keys("s9", at).rows_deleted == 1
     assert mirror(source.schema) == source.state(at)
 
 
@@ -148,7 +148,7 @@ def test_chunks_of_two_snapshots_may_be_mixed(
     for chunk in (parts[0], parts[2], parts[3], parts[1]):
         chunk.apply(lake)
     for scn in (later, at):
-        assert lake.table(source.schema.table).remove_gone(f"s{scn}", scn).rows_deleted == 0
+        assert lake.table(source.schema.table).delete_missing_keys(f"s{scn}", scn).rows_deleted == 0
     assert mirror(source.schema) == source.state(later)
 
 
@@ -205,7 +205,7 @@ def test_rows_that_are_gone_go_whatever_the_keys_type_is(
     for chunk in chunks:
         chunk.apply(lake)
     lowest = min(chunk.manifest.scn for chunk in chunks)
-    done = lake.table(source.schema.table).remove_gone("s9", lowest)
+    done = lake.table(source.schema.table).delete_missing_keys("s9", lowest)
     # Row 4 and 5 were still there when their chunk was read, and so was row 3; the window takes them.
     assert done.rows_deleted == 3
     window.apply(lake, covered_scn=lowest)
@@ -299,10 +299,13 @@ def test_two_chunks_with_one_key_stop_the_snapshot_at_its_end(
     scn = source.tick()
     first = source.chunk(scn=scn, keep=lambda r: r["N"] != "c", number=0)
     first.apply(lake)
-    assert lake.table(schema.table).remove_gone(first.manifest.snapshot_id, scn).rows_deleted == 0
+    assert (
+        lake.table(schema.table).delete_missing_keys(first.manifest.snapshot_id, scn).rows_deleted
+        == 0
+    )
     source.chunk(scn=scn, keep=lambda r: r["N"] == "c", number=1).apply(lake)
     with pytest.raises(DuplicateKeyError) as error:
-        lake.table(schema.table).remove_gone(first.manifest.snapshot_id, scn)
+        lake.table(schema.table).delete_missing_keys(first.manifest.snapshot_id, scn)
     assert error.value.facts["rows"] == "the mirror"
 
 
@@ -343,7 +346,7 @@ def test_a_row_of_the_lowest_scn_is_gone_and_one_above_is_the_windows(
     source.cut().apply(filled)
     chunk = source.chunk(scn=lowest, snapshot="s2", keep=lambda r: r["ID"] > 2)
     chunk.apply(filled)
-    assert filled.table(source.schema.table).remove_gone("s2", lowest).rows_deleted == 1
+    assert filled.table(source.schema.table).delete_missing_keys("s2", lowest).rows_deleted == 1
     gone = [c["before"]["ID"] for c in changelog(source.schema) if c["_cdc_snapshot"] == "s2/gone"]
     assert gone == [1]
     assert [r["ID"] for r in mirror(source.schema)] == [2, 3, 4, 5, 6]

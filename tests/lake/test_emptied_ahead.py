@@ -131,7 +131,7 @@ def test_a_row_of_which_the_change_log_lacks_the_bound_stops_the_table(
     late.apply(lake, position=low if was_read else None)
     table = source.schema.table
     if was_read:
-        assert lake.table(table).remove_gone("s1", lowest, position=low).rows_deleted == 1
+        assert lake.table(table).delete_missing_keys("s1", lowest, position=low).rows_deleted == 1
     window.apply(lake, position=window.manifest.window.scn_low, read_scn=window.scn_high + 5)
     scn = window.scn_high + 1
 

@@ -17,7 +17,7 @@ from cdc_core.lake.tables import changelog_properties
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
 from cdc_core.stage.layout import change_schema
-from cdc_core.stage.skipped_operations import Skipping
+from cdc_core.stage.skipped_operations import SkipRules
 from cdc_core.steps.snapshots.plan import start_snapshot
 from cdc_core.steps.source_view import logged_tables, origin_of
 from cdc_core.views.envelope import LoggedTable, Origin, events_sql
@@ -275,7 +275,7 @@ def test_two_engines_show_the_same_events(
     tx.update(first, {"ID": 9})
     tx.commit()
     window = source.cut()
-    window.apply(lake, skipping=Skipping(operations=frozenset("c")))
+    window.apply(lake, skipping=SkipRules(operations=frozenset("c")))
     assert mirror(source.schema) == source.state(window.scn_high)
     read, *changes = sorted(changelog(source.schema), key=lambda one: str(one["_cdc_op"] != "r"))
     assert {one["_cdc_start_scn"] for one in changes} == {tx.start_scn}

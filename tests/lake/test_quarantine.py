@@ -174,4 +174,4 @@ def test_the_quarantine_table_comes_back_from_landing(
     ]
     assert lake.table(table).purge_quarantine() == []
     assert {text for (text,) in quarantine(tmp_path, "sql_redo")} == {None}
-    assert lake.table(table).taken().windows[two.scn_high].quarantined == 2
+    assert lake.table(table).applied().windows[two.scn_high].quarantined == 2

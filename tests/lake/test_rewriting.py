@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -125,7 +124,7 @@ def test_windows_leave_the_mirror_as_the_table_was(
     )
     done = one.apply(lake, read_scn=read_scn)
     assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (1, 3, 1)
-    known = lake.table(source.schema.table).taken().windows[one.scn_high]
+    known = lake.table(source.schema.table).applied().windows[one.scn_high]
     assert known == replace(done, seconds=0.0, in_quarantine=None), "by the mirror's log alone"
     assert mirror(source.schema) == source.state(one.scn_high)
     first = DeltaTable(_path(tmp_path)).version()

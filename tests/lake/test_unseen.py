@@ -89,7 +89,7 @@ def test_rows_with_new_keys_are_appended_as_they_are_left_by_the_window(
     assert lake.table(BY_NUMBER.table).position().mirror_scn == second.scn_high
     assert first.apply(lake).skipped
     assert second.apply(lake).skipped
-    taken = lake.table(BY_NUMBER.table).taken().windows
+    taken = lake.table(BY_NUMBER.table).applied().windows
     assert [taken[one.scn_high].rows_inserted for one in (first, second)] == [2, 2]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_core.model.texts import Replacing, is_utf8, readable_batch, replaced, spoiled_rows
+from cdc_core.model.texts import TextReplacement, is_utf8, readable_batch, replaced, spoiled_rows
 
 TEXTS = st.lists(st.one_of(st.none(), st.binary(max_size=6), st.text(max_size=6).map(str.encode)))
 
@@ -51,7 +51,7 @@ def test_names_of_a_batch_are_readable_and_statements_wait() -> None:
 
 
 def test_a_key_column_is_never_one_of_those_that_are_replaced() -> None:
-    everywhere = Replacing(everywhere=True)
+    everywhere = TextReplacement(everywhere=True)
     assert everywhere.takes("V", ("ID",))
     assert not everywhere.takes("ID", ("ID",))
-    assert not Replacing().takes("V", ("ID",))
+    assert not TextReplacement().takes("V", ("ID",))

@@ -14,9 +14,9 @@ import pytest
 from cdc_core.capture.logs.coverage import cover, read_logs, read_threads
 from cdc_core.capture.logs.naming import where_logminer_runs
 from cdc_core.capture.logs.positions import read_start, upper_bound
-from cdc_core.capture.passes.asked_rows import WantedRows
 from cdc_core.capture.passes.mining import mined_batches, mining
 from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.wanted_rows import WantedRows
 from cdc_core.capture.transactions.orphans import read_living
 from cdc_core.config import LogMinerConfig, LogsBy, SourceConfig
 from cdc_core.errors import PreflightError

@@ -13,8 +13,8 @@ from cdc_core.schema.evolution import (
     held_by,
     identified,
     judge,
-    names_taken,
     refuse_mixed_values,
+    reused_names,
 )
 from cdc_core.schema.table import TableSchema
 from tests.stage.landed import number, orders_schema
@@ -119,7 +119,7 @@ def test_a_chunk_that_was_read_ahead_of_a_name_s_new_column_is_found(
     steps: tuple[str, ...], known: int, read_behind: int, *, is_refused: bool
 ) -> None:
     versions = told(FIRST, *steps)
-    assert names_taken(versions) == [21]
+    assert reused_names(versions) == [21]
     if is_refused:
         with pytest.raises(SchemaMismatchError, match="took the name of another one"):
             refuse_mixed_values(versions[known], versions, read_behind)
@@ -133,4 +133,4 @@ def test_a_definition_of_then_that_takes_one_column_for_another_is_found() -> No
     wrong = replace(FIRST, scn_from=Scn(versions[-1].scn_from + 5), columns=(*FIRST.columns, number("N", 9, 0)))  # fmt: skip
     with pytest.raises(SchemaMismatchError):
         refuse_mixed_values(wrong, versions, 21)
-    assert names_taken(told(FIRST, "B>C", "C>B")) == []
+    assert reused_names(told(FIRST, "B>C", "C>B")) == []

@@ -13,9 +13,9 @@ import pytest
 
 from cdc_core.capture.logs.coverage import cover, read_logs, read_threads
 from cdc_core.capture.logs.positions import upper_bound
-from cdc_core.capture.passes.asked_rows import WantedRows
 from cdc_core.capture.passes.mining import mined_batches, mining
 from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.wanted_rows import WantedRows
 from cdc_core.decode import decode_dml
 from cdc_core.errors import DecodeError
 from cdc_core.landing.layout import chunk_folder

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cdc_core.stage.skipped_operations import NameFilter, Skipping
+from cdc_core.stage.skipped_operations import NameFilter, SkipRules
 
 ROW = pa.struct(
     [("ID", pa.int64()), ("V", pa.string()), ("F", pa.float64()), ("L", pa.list_(pa.int64()))]
@@ -37,7 +37,7 @@ def change(
     )
 
 
-def reason(skipping: Skipping, changes: pa.Table, client: str | None = None) -> str | None:
+def reason(skipping: SkipRules, changes: pa.Table, client: str | None = None) -> str | None:
     [found] = skipping.reasons(changes, pa.array([client], pa.string())).to_pylist()
     return found
 
@@ -57,8 +57,8 @@ def reason(skipping: Skipping, changes: pa.Table, client: str | None = None) -> 
     ],
 )  # fmt: skip
 def test_an_update_that_changes_nothing_is_skipped(changes: pa.Table, is_skipped: bool) -> None:
-    assert reason(Skipping(unchanged=True), changes) == ("unchanged" if is_skipped else None)
-    assert reason(Skipping(), changes) is None
+    assert reason(SkipRules(unchanged=True), changes) == ("unchanged" if is_skipped else None)
+    assert reason(SkipRules(), changes) is None
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_an_update_that_changes_nothing_is_skipped(changes: pa.Table, is_skipped
 def test_names_decide_for_whole_transactions(
     names: NameFilter, user: str | None, is_skipped: bool
 ) -> None:
-    found = reason(Skipping(users=names), change(user=user))
+    found = reason(SkipRules(users=names), change(user=user))
     assert found == ("user" if is_skipped else None)
-    assert reason(Skipping(clients=names), change(), user) == ("client" if is_skipped else None)
+    assert reason(SkipRules(clients=names), change(), user) == ("client" if is_skipped else None)
 
 
 def test_the_first_reason_is_told() -> None:
-    everything = Skipping(frozenset("u"), True, NameFilter(exclude=frozenset({"APP"})))
+    everything = SkipRules(frozenset("u"), True, NameFilter(exclude=frozenset({"APP"})))
     assert reason(everything, change()) == "user"
     assert reason(everything, change(user="OTHER")) == "operation"

@@ -200,12 +200,12 @@ class _Changes(HeldChanges):
         return merge_source(self, reduced, self.schema, carried)
 
 
-_BESIDE = {"transactions": TRANSACTIONS, "schema_changes": SCHEMA_CHANGES}
+_SIDE_TABLES = {"transactions": TRANSACTIONS, "schema_changes": SCHEMA_CHANGES}
 
 
 @dataclass
-class MemoryBeside:
-    """A table beside change logs and mirrors. ``puts`` are the windows that brought rows, in order."""
+class MemorySideTable:
+    """A side table. ``puts`` are the windows that brought rows, in order."""
 
     schema: pa.Schema
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -254,7 +254,7 @@ class MemoryLake:
     tables: dict[TableId, MemoryTable] = field(default_factory=lambda: defaultdict(MemoryTable))
     calls: list[tuple[str, str, str]] = field(default_factory=list)
     failures: dict[TableId, list[CdcError]] = field(default_factory=lambda: defaultdict(list))
-    besides: dict[str, MemoryBeside] = field(default_factory=dict)
+    side_tables: dict[str, MemorySideTable] = field(default_factory=dict)
     published: Positions | None = None
     before: Callable[[str, TableId], None] = lambda _call, _table: None
 
@@ -667,7 +667,7 @@ class MemoryLake:
         self._begun(table, generation)
         return []
 
-    def remove_gone(
+    def delete_missing_keys(
         self,
         table: TableId,
         snapshot_id: str,
@@ -679,7 +679,7 @@ class MemoryLake:
     ) -> TableApplied:
         del position
         found = self.tables[table]
-        self._enter("remove_gone", table, snapshot_id, fence)
+        self._enter("delete_missing_keys", table, snapshot_id, fence)
         assert found.schema is not None
         schema, key = found.schema, list(found.schema.key)
         prefix = f"{snapshot_id}/"
@@ -700,9 +700,9 @@ class MemoryLake:
             del found.rows[one]
         return TableApplied(table=table, changes=len(gone), rows_deleted=len(gone))
 
-    def side_table(self, name: SideTableName, *, fence: Fence = no_fence) -> MemoryBeside:
+    def side_table(self, name: SideTableName, *, fence: Fence = no_fence) -> MemorySideTable:
         del fence
-        return self.besides.setdefault(name, MemoryBeside(_BESIDE[name]))
+        return self.side_tables.setdefault(name, MemorySideTable(_SIDE_TABLES[name]))
 
     def count_events(self, table: TableId, window: ScnWindow) -> pa.Table:
         found = Counter(
@@ -758,7 +758,7 @@ class MemoryLake:
         """No catalog has what is in memory."""
         raise LakeError("a lake in memory has no names", table=table)
 
-    def gone_files(self, table: TableId) -> dict[DeltaLayer, list[str]]:
+    def missing_files(self, table: TableId) -> dict[DeltaLayer, list[str]]:
         """What has no files lacks none."""
         del table
         return {"changelog": [], "mirror": []}
@@ -782,7 +782,7 @@ class MemoryLake:
         has = all(f"{generation}/chunk/{name}/{number}" in done for name, number in chunks)
         return None if has else "mirror"
 
-    def taken(self, table: TableId, generation: int = 0) -> AppliedInDelta:
+    def applied(self, table: TableId, generation: int = 0) -> AppliedInDelta:
         """By the transaction identifiers too."""
         found = self.tables[table]
         prefix = f"{generation}/chunk/"

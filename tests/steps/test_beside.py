@@ -17,7 +17,7 @@ from cdc_core.lake.table_context import no_fence
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
-from tests.steps.memory_lake import MemoryBeside
+from tests.steps.memory_lake import MemorySideTable
 
 ALL = {"lake": {"path": "unused", "transactions": True}}
 
@@ -30,7 +30,7 @@ def make_tables(oracle: Oracle) -> None:
 
 
 def transactions(source: Source) -> list[dict[str, Any]]:
-    return source.lake.besides["transactions"].rows
+    return source.lake.side_tables["transactions"].rows
 
 
 def counted(source: Source, *names: str) -> dict[str, dict[str, int]]:
@@ -87,10 +87,10 @@ def test_each_transaction_is_counted_as_the_change_logs_have_it(
         assert first["username"] == "DEMO"
         assert first["start_scn"] < first["commit_scn"] <= first["scn_high"]
         assert first["start_timestamp"] <= first["commit_timestamp"]
-        puts = list(source.lake.besides["transactions"].puts)
+        puts = list(source.lake.side_tables["transactions"].puts)
         source.close()
         assert source.run() is not None
-        assert source.lake.besides["transactions"].puts == puts
+        assert source.lake.side_tables["transactions"].puts == puts
 
 
 def test_a_table_that_takes_a_window_later_is_counted_then(oracle: Oracle, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_definitions_are_told_from_the_first_one_on(oracle: Oracle, tmp_path: Pa
         source.pipeline.rebuild_state()
         oracle.run("TRUNCATE TABLE TWO", "INSERT INTO ONE VALUES (3, 'a', 2)")
         source.windows()
-        rows = source.lake.besides["schema_changes"].rows
+        rows = source.lake.side_tables["schema_changes"].rows
         by_type = {(one["table_name"], one["type"]): one for one in rows}
         assert len(by_type) == len(rows)
         assert set(by_type) == {("ONE", "CREATE"), ("TWO", "CREATE"), ("ONE", "ALTER"), ("TWO", "TRUNCATE")}  # fmt: skip
@@ -188,7 +188,9 @@ def test_a_renamed_column_has_its_previous_name_in_its_change_alone(
             )
             source.windows()
         rows = [
-            one for one in source.lake.besides["schema_changes"].rows if one["table_name"] == "ONE"
+            one
+            for one in source.lake.side_tables["schema_changes"].rows
+            if one["table_name"] == "ONE"
         ]
     told = [
         {one["name"]: one["previous_name"] for one in row["columns"]}
@@ -212,7 +214,7 @@ def test_a_column_tells_who_numbers_it_and_how_its_text_is_stored(
         source.run()
         oracle.run("INSERT INTO NUMBERED (V) VALUES ('a')")
         source.windows()
-        [row] = source.lake.besides["schema_changes"].rows
+        [row] = source.lake.side_tables["schema_changes"].rows
     told = {one["name"]: (one["identity"], one["character_set"]) for one in row["columns"]}
     assert told == {
         "ID": (True, None),
@@ -230,20 +232,20 @@ def test_a_definition_costs_the_same_however_many_came_before(
     """Behind the newest window that brought rows, older ones are not read again."""
     make_tables(oracle)
     found: list[int] = []
-    read = MemoryBeside.read
+    read = MemorySideTable.read
 
-    def counting(self: MemoryBeside, *given: Any, **named: Any) -> pa.Table:
+    def counting(self: MemorySideTable, *given: Any, **named: Any) -> pa.Table:
         rows = read(self, *given, **named)
         found.append(rows.num_rows)
         return rows
 
-    monkeypatch.setattr(MemoryBeside, "read", counting)
+    monkeypatch.setattr(MemorySideTable, "read", counting)
     with source_of(oracle, tmp_path, "ONE", "TWO") as source:
         source.run()
         for number in range(4):
             oracle.run(f"ALTER TABLE ONE ADD (X{number} NUMBER(9))", f"INSERT INTO ONE (ID) VALUES ({number})")  # fmt: skip
             source.windows()
-        rows = source.lake.besides["schema_changes"].rows
+        rows = source.lake.side_tables["schema_changes"].rows
         assert sorted((one["table_name"], one["type"]) for one in rows) == [
             *[("ONE", "ALTER")] * 4, ("ONE", "CREATE"), ("TWO", "CREATE"),
         ]  # fmt: skip
@@ -260,8 +262,8 @@ def test_independent_readers_see_the_same(tmp_path: Path, oracle: Oracle) -> Non
         change(oracle, 2)
         oracle.run("ALTER TABLE TWO ADD (MORE NUMBER(5))")
         source.windows()
-        besides = dict(source.lake.besides)
-    for name, memory in besides.items():
+        side_tables = dict(source.lake.side_tables)
+    for name, memory in side_tables.items():
         table = DeltaSideTable(str(tmp_path), "src", name, no_fence)  # type: ignore[arg-type]
         window = memory.puts[-1]
         rows = memory.read(memory.schema.names, window)

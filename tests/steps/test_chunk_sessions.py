@@ -196,7 +196,7 @@ _EFFECTS: tuple[tuple[type, str], ...] = (
     (Chunks, "record_applied"),
     (CapturedTables, "finish_snapshot"),
     (MemoryLake, "apply_chunk"),
-    (MemoryLake, "remove_gone"),
+    (MemoryLake, "delete_missing_keys"),
 )
 
 

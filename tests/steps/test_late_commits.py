@@ -20,7 +20,6 @@ from cdc_core.steps.source_view import SourceView, logged_tables
 from cdc_core.views.envelope import LoggedTable
 from cdc_core.views.events import events_of
 from cdc_core.views.transaction_order import TransactionLog, window_of
-from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultKind
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of, table_id

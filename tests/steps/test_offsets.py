@@ -89,7 +89,7 @@ def test_the_offset_follows_its_column(oracle: Oracle, source: Source) -> None:
     assert source.lake.image(T)[-1][:4] == (5, AT, "+05:30", 5)
     told = {
         name
-        for row in source.lake.besides["schema_changes"].rows
+        for row in source.lake.side_tables["schema_changes"].rows
         for name in (one["name"] for one in row["columns"])
     }
     assert told == {"ID", "SENT", "SHIPPED", "N", "DUE"}, "Oracle's columns alone"

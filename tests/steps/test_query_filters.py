@@ -14,14 +14,14 @@ from typing import Any
 import oracledb
 import pytest
 
-from cdc_core.capture.passes.asked_rows import (
+from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.wanted_rows import (
     PATTERN_BYTES_MAX,
     QueryFilter,
     WantedRows,
     condition_of,
     expression_of,
 )
-from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.config import QueryFilterMode
 from cdc_core.landing import redo_files
 from cdc_core.model.identifiers import TableId
@@ -229,7 +229,7 @@ def test_rows_are_taken_by_name_or_number(unnamed: bool) -> None:
     own = wanted("none", shown=ODD, unnamed=unnamed)
     taken = [True, True, True, True, True, False, unnamed, unnamed, False, True, False, True]
     numbered = [{**one, "ssn": at} for at, one in enumerate(rows)]
-    found = own.taken_from(batch(*numbered)).column("ssn").to_pylist()
+    found = own.selected_from(batch(*numbered)).column("ssn").to_pylist()
     assert found == [at for at, is_taken in enumerate(taken) if is_taken]
 
 

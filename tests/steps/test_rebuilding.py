@@ -175,7 +175,7 @@ def test_what_landed_is_taken_again_and_nothing_else(source: Source) -> None:
     report = source.pipeline.rebuild_from_landing(T)
     assert (report.scn_high, source.lake.image(T)) == (position, before)
     assert {name for name, *_ in source.lake.calls} == {
-        "set_aside", "apply_chunk", "remove_gone", "apply_window",
+        "set_aside", "apply_chunk", "delete_missing_keys", "apply_window",
     }  # fmt: skip
     source.check_current("T")
     assert source.record("T").generation == 2
@@ -184,7 +184,9 @@ def test_what_landed_is_taken_again_and_nothing_else(source: Source) -> None:
     source.check_current("T")
 
 
-@pytest.mark.parametrize("call", ["set_aside", "apply_chunk", "remove_gone", "apply_window"])
+@pytest.mark.parametrize(
+    "call", ["set_aside", "apply_chunk", "delete_missing_keys", "apply_window"]
+)
 def test_a_rebuild_that_was_cut_short_goes_on(source: Source, call: str) -> None:
     def dies(name: str, _table: TableId) -> None:
         if name == call:

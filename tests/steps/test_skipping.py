@@ -50,7 +50,7 @@ def test_mirrors_take_what_is_skipped(oracle: Oracle, tmp_path: Path) -> None:
         assert told(source) == [
             ("u", "unchanged"), ("c", None), ("c", "client"), ("u", "client"),
         ]  # fmt: skip
-        [counted] = source.lake.besides["transactions"].rows
+        [counted] = source.lake.side_tables["transactions"].rows
         assert (counted["client_id"], counted["event_count"]) == ("till", 1)
         source.check_exact("T")
 

@@ -125,7 +125,7 @@ def test_a_snapshot_that_ended_before_it_deleted_what_is_gone_is_finished(source
     source.pipeline.resnapshot_tables([table_id("ONE")])
 
     def end(call: str, _table: object) -> None:
-        if call == "remove_gone":
+        if call == "delete_missing_keys":
             raise OracleUnavailableError("the process ends here")
 
     source.lake.before = end

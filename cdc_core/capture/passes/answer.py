@@ -15,7 +15,6 @@ from cdc_core.capture.logs.dictionaries import has_old_names
 from cdc_core.capture.logs.naming import logs_read
 from cdc_core.capture.logs.proving import ProvedLogs, prove_logs, refuse_changed
 from cdc_core.capture.logs.standby import check_same
-from cdc_core.capture.passes.asked_rows import WantedRows
 from cdc_core.capture.passes.batches import MinedBatch
 from cdc_core.capture.passes.excluding import ExcludedValues
 from cdc_core.capture.passes.joining import JoiningRows
@@ -25,6 +24,7 @@ from cdc_core.capture.passes.reading_position import Reading, new_rows
 from cdc_core.capture.passes.rows import RowReader
 from cdc_core.capture.passes.stored_rows import StoredRows
 from cdc_core.capture.passes.unnamed_rows import SeenRows
+from cdc_core.capture.passes.wanted_rows import WantedRows
 from cdc_core.errors import RedoUnavailableError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn

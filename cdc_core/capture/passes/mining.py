@@ -15,8 +15,8 @@ import pyarrow as pa
 from cdc_core.capture.logs.coverage import RedoLog
 from cdc_core.capture.logs.dictionaries import start_options
 from cdc_core.capture.logs.naming import name_logs, refuse_unread_logs
-from cdc_core.capture.passes.asked_rows import WantedRows, condition_of, taken_batches
 from cdc_core.capture.passes.reading_position import Reading
+from cdc_core.capture.passes.wanted_rows import WantedRows, condition_of, wanted_batches
 from cdc_core.config import LogMinerConfig, LogsBy
 from cdc_core.errors import CdcError, OracleError
 from cdc_core.model.operations import ENDS, Operation
@@ -126,7 +126,7 @@ def mined_batches(
     transaction control of all transactions, and every row of ``wanted.tables``.
 
     Which rows these are, whoever filters them (``wanted.query_filter``), says
-    :mod:`~cdc_core.capture.passes.asked_rows`; whose a row is, is decided by ``RowReader`` alone.
+    :mod:`~cdc_core.capture.passes.wanted_rows`; whose a row is, is decided by ``RowReader`` alone.
     Where redo is looked at again for what came late, most rows that were read before are left out
     here already; which of the others are new is decided by ``wanted.reading`` alone.
 
@@ -145,7 +145,7 @@ def mined_batches(
     unread, unread_binds = _unread(wanted.reading)
     sql = _SELECT.format(more="", container=container) + condition + unread
     mined = _fetched(session, sql, {**binds, **unread_binds}, rows=rows, schema=MINED_SCHEMA)
-    return taken_batches(wanted, mined, rows)
+    return wanted_batches(wanted, mined, rows)
 
 
 def mined_of_all(
@@ -166,7 +166,7 @@ def mined_of_all(
 
     Returns:
         Batches of :data:`MINED_SCHEMA` with :data:`CONTAINER` behind, in the view's order; of each
-        those that the query lets through, which :meth:`Wanted.taken_from` filters.
+        those that the query lets through, which :meth:`WantedRows.selected_from` filters.
     """
     binds: dict[str, object] = {"scn_low": scn_low, "scn_high": scn_high}
     parts = []

@@ -27,10 +27,10 @@ from dataclasses import dataclass
 from cdc_core.capture.logs.coverage import LogStart
 from cdc_core.capture.logs.dictionaries import names_shown
 from cdc_core.capture.logs.shown_names import ShownNames
-from cdc_core.capture.passes.asked_rows import QueryFilter
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.capture.passes.rules import CaptureRules
 from cdc_core.capture.passes.unnamed_rows import KnownSegments
+from cdc_core.capture.passes.wanted_rows import QueryFilter
 from cdc_core.change_reader import WindowWork
 from cdc_core.config import LogMinerConfig
 from cdc_core.decode.masking import Masks

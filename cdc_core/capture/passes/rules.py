@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from cdc_core.capture.passes.asked_rows import QueryFilter
+from cdc_core.capture.passes.wanted_rows import QueryFilter
 from cdc_core.config import LogMinerConfig, SourceConfig, TableConfig
 from cdc_core.decode.masking import Masks, masks_by_table
 from cdc_core.model.identifiers import TableId

@@ -152,7 +152,7 @@ class Share:
         hole = pc.equal(batch.column("operation_code"), int(Operation.MISSING_SCN))
         mine = pc.or_(pc.fill_null(mine, False), hole)
         rows = batch.select(MINED_SCHEMA.names).filter(mine)
-        self._pending.append(self.wanted.taken_from(rows))
+        self._pending.append(self.wanted.selected_from(rows))
         try:
             for whole in self._whole_batches():
                 self._store(self._reader.take(whole))

@@ -29,7 +29,7 @@ from datetime import timedelta
 from typing import Any
 
 from cdc_core.capture.stream_ends.ddl_rows import DdlRow
-from cdc_core.capture.stream_ends.gone import gone_ends
+from cdc_core.capture.stream_ends.dropped_tables import dropped_table_ends
 from cdc_core.capture.stream_ends.replaced import read_replaced
 from cdc_core.config import TableConfig
 from cdc_core.errors import (
@@ -112,7 +112,7 @@ def read_altered(
         settled=settled.keys(),
     )
     unseen = [one for one in known.values() if one.table not in settled and one.object_id]
-    gone = gone_ends(session, unseen, window)
+    gone = dropped_table_ends(session, unseen, window)
     # Of a name that stands for another object, or for none, that is the reason.
     others = {end.table for end in gone}
     reasons = {table: one for table, one in replaced.reasons.items() if table not in others}

@@ -7,9 +7,9 @@ nothing but chunks of this very snapshot, by Delta's own log, has no row to repl
 are appended.
 
 **Keys that are gone.** Which keys Oracle does not have any more, only the finished snapshot knows:
-:func:`remove_gone` deletes the mirror's rows whose keys no chunk has, by one anti-join, for any
-type of key. Its deletions are ``d`` rows of the snapshot in the change log, so that the log alone
-still gives the mirror.
+:func:`delete_missing_keys` deletes the mirror's rows whose keys no chunk has, by one anti-join, for
+any type of key. Its deletions are ``d`` rows of the snapshot in the change log, so that the log
+alone still gives the mirror.
 
 *Why it is right.* Every row that was there lies in the range of one chunk, and that chunk was read
 as of its own SCN. Let L be the lowest of these SCNs. A mirror row goes only if its last change, and
@@ -36,13 +36,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cdc_core.delta.appending import CommitInfo, NewFile, remove_file, write_file
 from cdc_core.delta.history import filesystem_of, newest_commits, read_log
+from cdc_core.delta.log_files import data_file
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import ANY_TABLE, DuplicateKeyError
 from cdc_core.lake.apply.chunk_files import LandedChunk, changelog_files, mirror_files
@@ -274,7 +274,7 @@ def _mirror_files(
             raise
 
 
-def remove_gone(
+def delete_missing_keys(
     work: TableWork,
     snapshot_id: str,
     scn_lowest: int,
@@ -427,7 +427,7 @@ def _keys_in_files(work: TableWork, schema: TableSchema) -> pa.Table:
     for name in names:
         with (
             reading_layer(work, "mirror"),
-            filesystem.open_input_file(f"{root}/{unquote(name)}") as file,
+            filesystem.open_input_file(data_file(root, name)) as file,
         ):
             found.append(called.from_files(pq.read_table(file, columns=wanted)).cast(kinds))
     return pa.concat_tables([kinds.empty_table(), *found])

@@ -98,7 +98,7 @@ def widened_columns(log: DeltaLog | None) -> tuple[str, ...]:
     return tuple(known.held(one).name for one in _listed(log, WIDENED_PROPERTY))
 
 
-def gone_columns(log: DeltaLog | None) -> tuple[str, ...]:
+def removed_columns(log: DeltaLog | None) -> tuple[str, ...]:
     """The dropped columns that the mirror has lost, or is losing, by what they are stored as."""
     return _listed(log, GONE_PROPERTY)
 
@@ -106,7 +106,7 @@ def gone_columns(log: DeltaLog | None) -> tuple[str, ...]:
 def in_mirror(work: TableWork, schema: TableSchema) -> TableSchema:
     """The version with the columns that the mirror has: without the dropped ones that it has
     lost."""
-    gone = gone_columns(read_log(work.changelog))
+    gone = removed_columns(read_log(work.changelog))
     names = [one.name for one in schema.columns if one.stored_as in gone]
     return schema.lacking(names)
 
@@ -144,7 +144,7 @@ def is_settled(work: TableWork, schema: TableSchema) -> bool:
         return False
     if not are_wide(known, widened_columns(log), mirror, log):
         return False
-    gone = gone_columns(log)
+    gone = removed_columns(log)
     names = _names_in(mirror, known)
     return not (
         _going(work, known, gone) != gone
@@ -190,7 +190,7 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
         properties = _properties(log, evolution, newest)
         alter(work, work.changelog, set_properties(properties))
         known = newest
-    gone = gone_columns(log)
+    gone = removed_columns(log)
     if (going := _going(work, known, gone)) != gone:
         alter(work, work.changelog, set_properties({GONE_PROPERTY: json.dumps(going)}))
     _reach(work, known)
@@ -264,7 +264,7 @@ def _remember_columns(work: TableWork, known: TableSchema, newest: TableSchema) 
 def _reach(work: TableWork, schema: TableSchema) -> None:
     """Bring both tables to ``schema``, each step only if it is not done yet."""
     log, mirror = read_log(work.changelog), read_log(work.mirror)
-    added, gone, widened = _added(log), gone_columns(log), widened_columns(log)
+    added, gone, widened = _added(log), removed_columns(log), widened_columns(log)
     if mirror is None:
         if not (added or gone or widened):
             return

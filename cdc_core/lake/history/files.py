@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ import pyarrow.parquet as pq
 from cdc_core.delta.appending import NewFile, OldFile, remove_file, write_file
 from cdc_core.delta.errors import at_work
 from cdc_core.delta.history import filesystem_of
+from cdc_core.delta.log_files import data_file
 from cdc_core.runtime.arrow import whole
 from cdc_core.stage.changes import Flags, key_codes
 
@@ -155,7 +155,7 @@ class HistoryFiles:
     def _batches(self, file: StateFile) -> Iterator[pa.Table]:
         filesystem, root = filesystem_of(self.path)
         names = self.columns.names
-        with pq.ParquetFile(f"{root}/{unquote(file.name)}", filesystem=filesystem) as opened:
+        with pq.ParquetFile(data_file(root, file.name), filesystem=filesystem) as opened:
             for batch in opened.iter_batches(batch_size=_BATCH_ROWS, columns=names):
                 yield pa.Table.from_batches([batch]).select(names).cast(self.columns)
 

@@ -27,7 +27,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +52,7 @@ from cdc_core.delta.history import (
     newest_metadata,
     read_log,
 )
+from cdc_core.delta.log_files import data_file
 from cdc_core.delta.storage import storing
 from cdc_core.errors import REPORT_HINT, LakeError, SchemaMismatchError
 from cdc_core.lake.definitions.evolution import in_mirror, known_schema
@@ -276,7 +276,7 @@ class HistoryTable:
         """Are there files that the change log once had? Compaction may have replaced them."""
         filesystem, root = filesystem_of(self._work.changelog)
         with storing("looking for files of the change log", **self._facts):
-            found = filesystem.get_file_info([f"{root}/{unquote(one)}" for one in files])
+            found = filesystem.get_file_info([data_file(root, one) for one in files])
         return all(one.type == pafs.FileType.File for one in found)
 
     def _take(

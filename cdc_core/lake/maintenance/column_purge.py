@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from cdc_core.delta.history import read_log
 from cdc_core.errors import ANY_TABLE, ConfigError
-from cdc_core.lake.definitions.evolution import gone_columns, known_schema
+from cdc_core.lake.definitions.evolution import known_schema, removed_columns
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, quote_name
 from cdc_core.schema.table import TableSchema
@@ -33,7 +33,7 @@ def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str
         )
     mirror = work.require_mirror()
     stored_as = _stored_as(known, column)
-    has_gone = stored_as in gone_columns(changelog)
+    has_gone = stored_as in removed_columns(changelog)
     if column not in mirror.columns and not has_gone:
         return []
     session = work.session_for()

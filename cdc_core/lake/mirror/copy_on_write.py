@@ -179,7 +179,7 @@ def _share_deleted(seen: _Seen) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class RewriteResult:
     """MERGE's counts, and in which of both ways the mirror took them."""
 
     counts: dict[str, int]
@@ -194,7 +194,7 @@ def rewrite_files(
     *,
     check: Callable[[dict[str, int]], None],
     commit: CommitInfo,
-) -> Rewritten:
+) -> RewriteResult:
     """Merge a window by writing the files anew whose rows it changes, or marking these rows as
     deleted, in one commit. A window that would copy much for what it changes switches deletion
     vectors on first, in a commit of its own.
@@ -250,7 +250,7 @@ def rewrite_files(
         version=mirror.version,
         opened=mirror.log.delta,
     )
-    return Rewritten(counts, "deletion vectors" if marks else "copy-on-write")
+    return RewriteResult(counts, "deletion vectors" if marks else "copy-on-write")
 
 
 def _with_vectors(mirror: MirrorFiles) -> MirrorFiles:

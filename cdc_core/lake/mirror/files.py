@@ -30,7 +30,7 @@ from cdc_core.delta.errors import at_work
 from cdc_core.delta.file_names import FILE_NAME
 from cdc_core.delta.history import MAPPING, filesystem_of, uri_of
 from cdc_core.delta.log_cache import KnownLogs
-from cdc_core.delta.log_files import Action, log_names
+from cdc_core.delta.log_files import Action, is_in_folder, log_names
 from cdc_core.errors import MIRROR_HINT
 from cdc_core.lake.table_context import TableWork
 from cdc_core.runtime.cores import worker_threads
@@ -327,7 +327,7 @@ def files_near(mirror: MirrorFiles, bounds: Bounds) -> pa.Table:
 def are_own_names(names: Sequence[str]) -> bool:
     """Do files lie in their table's folder, under names that Delta's log has as they are? Not all
     that somebody else wrote."""
-    return not any("%" in name or "://" in name or name.startswith("/") for name in names)
+    return all(is_in_folder(name) and "%" not in name for name in names)
 
 
 def _numbers_in(

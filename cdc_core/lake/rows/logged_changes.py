@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ from cdc_core.delta.added_files import files_within
 from cdc_core.delta.errors import at_work
 from cdc_core.delta.file_names import PLAIN_NAMES, FileNames
 from cdc_core.delta.history import filesystem_of, read_log
+from cdc_core.delta.log_files import data_file
 from cdc_core.errors import CHANGELOG_HINT, MIRROR_HINT
 from cdc_core.lake.definitions.evolution import added_columns, known_schema
 from cdc_core.lake.rows.spark_reading import layer_sql
@@ -63,7 +63,7 @@ def logged_changes(
 ) -> Iterator[LoggedChanges]:
     """What ``own`` picks of some files of the change log, for as long as the block lasts."""
     filesystem, root = filesystem_of(changelog)
-    paths, names = [f"{root}/{unquote(file)}" for file in files], file_names_of(changelog)
+    paths, names = [data_file(root, file) for file in files], file_names_of(changelog)
     with at_work("reading the change log", {"table": schema.table}, hint=CHANGELOG_HINT):
         added = added_columns(read_log(changelog))
         changes = LoggedChanges(filesystem, paths, schema, own, names, added)

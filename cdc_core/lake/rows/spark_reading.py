@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import unquote
 from zlib import crc32
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ import pyarrow as pa
 from cdc_core.delta.commits import PLAIN_FEATURES
 from cdc_core.delta.errors import at_work
 from cdc_core.delta.history import DeltaLog, read_log
+from cdc_core.delta.log_files import data_file, is_in_folder
 from cdc_core.errors import CHANGELOG_HINT, MIRROR_HINT
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, quote_name, spark_type
@@ -30,8 +30,6 @@ PLAIN_FILES_MAX = 32
 
 _GLOB = re.compile(r"[*?\[\]{}]")
 """What Spark takes for a pattern of paths."""
-_ABSOLUTE = re.compile(r"/|[a-z][a-z0-9+.-]*:", re.IGNORECASE)
-"""How the name of a file begins that is not in the table's folder, as in a shallow clone."""
 
 
 def layer_sql(work: TableWork, session: Any, layer: DeltaLayer, columns: pa.Schema) -> str:
@@ -65,9 +63,7 @@ def _plain_files(path: str) -> list[str]:
     if log is None or not _is_plain(log) or _GLOB.search(path):
         return []
     names = pa.table(DeltaTable(path).get_add_actions())["path"].to_pylist()
-    if any(map(_ABSOLUTE.match, names)):
-        return []
-    return [f"{path}/{unquote(name)}" for name in names]
+    return [data_file(path, name) for name in names] if all(map(is_in_folder, names)) else []
 
 
 def _is_plain(log: DeltaLog) -> bool:

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, get_args
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +28,7 @@ from cdc_core.delta.appending import (
 )
 from cdc_core.delta.errors import at_work, committing
 from cdc_core.delta.history import DeltaCommit, filesystem_of, newest_files, read_log
+from cdc_core.delta.log_files import data_file
 from cdc_core.lake.rows.logged_changes import queried, reading_layer
 from cdc_core.lake.table_context import TableWork
 from cdc_core.model.scn import ScnWindow
@@ -249,7 +249,7 @@ def _counted_in(
     counts = [_EVENTS.empty_table()]
     with reading_layer(work, "changelog"):
         for name in names:
-            with pq.ParquetFile(f"{root}/{unquote(name)}", filesystem=filesystem) as file:
+            with pq.ParquetFile(data_file(root, name), filesystem=filesystem) as file:
                 if not set(_COUNTED) <= set(file.schema_arrow.names):
                     return None
                 for group in range(file.num_row_groups):

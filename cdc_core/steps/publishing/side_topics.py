@@ -7,7 +7,6 @@ import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
 import pyarrow.parquet as pq
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 from cdc_core.config import SourceConfig
 from cdc_core.delta.errors import at_work
 from cdc_core.delta.history import commits_after, filesystem_of, read_log
+from cdc_core.delta.log_files import data_file
 from cdc_core.lake.side_tables.source_tables import SideTableName, side_table_path
 from cdc_core.model.reports import TopicPublished
 from cdc_core.steps.publishing.topics import Message, Topics
@@ -142,7 +142,7 @@ def _rows(path: str, files: list[str], window: int) -> list[dict[str, Any]]:
     with at_work("reading the table of schema changes", {"path": path}):
         for name in files:
             read = pq.read_table(
-                f"{root}/{unquote(name)}",
+                data_file(root, name),
                 filesystem=filesystem,
                 filters=[("scn_high", "=", window)],
                 partitioning=None,

@@ -152,7 +152,7 @@ def _settle(ctx: Context, record: ChunkRecord, table: TableRecord, fence: Fence)
     is_whole = all(is_of_whole_table(ctx, chunk, table) for chunk in chunks)
     if is_whole:
         lake = ctx.table_lake(table, fence)
-        gone = lake.remove_gone(record.snapshot_id, lowest, position=table.mirror_scn)
+        gone = lake.delete_missing_keys(record.snapshot_id, lowest, position=table.mirror_scn)
     if is_whole or all(isinstance(chunk_part(chunk.range), ChunkKeys) for chunk in chunks):
         settle_quarantine(ctx, table, lowest, fence)
     return gone

@@ -14,7 +14,7 @@ from cdc_core.model.json_form import as_json
 from cdc_core.model.records import ChunkRecord, TableRecord
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.evolution import names_taken, refuse_mixed_values
+from cdc_core.schema.evolution import refuse_mixed_values, reused_names
 from cdc_core.schema.table import TableSchema
 from cdc_core.snapshot.cutting import plan_chunks
 from cdc_core.snapshot.plan import ChunkPart, ChunkRange, chunk_part
@@ -138,7 +138,7 @@ def refuse_mixed(ctx: Context, table: TableRecord) -> None:
     """
     versions = [one.schema for one in ctx.store.schemas.versions(table.table)]
     joined = table.snapshot_scn or 0
-    taken = [scn for scn in names_taken(versions) if scn > joined]
+    taken = [scn for scn in reused_names(versions) if scn > joined]
     if not taken:
         return
     applied = ctx.store.chunks.find(table.table, states=("applied",))

@@ -17,7 +17,7 @@ from cdc_core.snapshot.modes import Answers, StartState, answers_of, decide
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps.context import Context
 from cdc_core.steps.table_lifecycle import resnapshot_tables
-from cdc_core.steps.windows.capture import gap_ahead
+from cdc_core.steps.windows.capture import next_gap
 
 _LOG = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ def _has_redo(ctx: Context, found: StartState, answers: Answers) -> bool:
     if not (found.has_position and answers.on_lost_redo and answers.streams):
         return True
     try:
-        return gap_ahead(ctx) is None
+        return next_gap(ctx) is None
     except CdcError as error:  # which the window says too
         _LOG.info("whether redo is gone cannot be said now: %s", error)
         return True

@@ -134,7 +134,7 @@ class _Rebuilding:
         self._kept = kept_tables(ctx.landing, ctx.source)
         self._retired = kept_retired(ctx.landing, source)
         self._windows = proved(ctx.source, _landed_windows(ctx), self._retired)
-        self._taken = {one.record.table: ctx.table_lake(one.record).taken() for one in self._kept}
+        self._taken = {one.record.table: ctx.table_lake(one.record).applied() for one in self._kept}
 
     def fill(self) -> list[str]:
         """Fill the scratch store; return what is to be said."""

@@ -148,7 +148,7 @@ def land_window(ctx: Context, work: WindowWork, prefetched: PrefetchedRedo | Non
         prefetched.capture_window(work, ctx.landing)
 
 
-def gap_ahead(ctx: Context) -> tuple[WindowRecord, RedoUnavailableError] | None:
+def next_gap(ctx: Context) -> tuple[WindowRecord, RedoUnavailableError] | None:
     """The first window that is not captured, if its redo is gone, and the error that says so. It is
     tried again: the redo may have come back, and the window is captured then."""
     planned = ctx.store.windows.find(states=("planned",), limit=1)
@@ -180,7 +180,7 @@ def skip_gap(
     """
     try:
         with ctx.database.session():
-            found = gap_ahead(ctx)
+            found = next_gap(ctx)
     except OtherDatabaseError as other:
         if not is_replaced:
             raise

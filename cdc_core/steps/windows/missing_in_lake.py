@@ -77,7 +77,7 @@ def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
     layer = _layer_without_chunks(ctx, state)
     if not is_lost and not is_older and layer is None:
         return []
-    taken = lake.taken()
+    taken = lake.applied()
     if taken.schema_scn is None or taken.lacks_mirror:
         return []
     if is_older:

@@ -34,7 +34,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.model.records import WindowRecord
 from cdc_core.model.scn import Scn
-from cdc_core.model.texts import Replacing
+from cdc_core.model.texts import TextReplacement
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.hidden_rows import seeing_all
 from cdc_core.oracle.session import OracleSession
@@ -244,7 +244,7 @@ def _decoder(ctx: Context, manifest: WindowManifest, schema: TableSchema) -> Cha
 
 
 def _landing_rows(
-    session: OracleSession, missing: Sequence[MissingLob], masks: Masks, replacing: Replacing
+    session: OracleSession, missing: Sequence[MissingLob], masks: Masks, replacing: TextReplacement
 ) -> Iterator[pa.RecordBatch]:
     """The rows that stand for these changes: of those that others follow, then of each query's.
 
@@ -318,7 +318,7 @@ def _looked_up(
     parts: Sequence[Asked],
     present: Sequence[str],
     masks: Masks,
-    replacing: Replacing,
+    replacing: TextReplacement,
 ) -> Iterator[pa.RecordBatch]:
     """The rows with the values that a chunk as of their commits has, masked ones as masks; none for
     a key that Oracle does not have then, or does not tell. ``present``: the names that the table's
@@ -369,7 +369,7 @@ def _begin(
     schema: TableSchema,
     parts: Sequence[tuple[Scn, tuple[Bound, ...]]],
     names: Mapping[str, str],
-    replacing: Replacing,
+    replacing: TextReplacement,
 ) -> tuple[_Rows, Generator[_Rows]]:
     """The first rows of the query, and the others."""
     asked = [(scn, ChunkKeys(keys)) for scn, keys in parts]

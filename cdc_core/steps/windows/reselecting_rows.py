@@ -26,7 +26,7 @@ from cdc_core.decode.masking import Masks, masked
 from cdc_core.landing.layout import IMAGES, change_file_schema
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn
-from cdc_core.model.texts import Replacing
+from cdc_core.model.texts import TextReplacement
 from cdc_core.oracle.after_ddl import read_after_ddl
 from cdc_core.oracle.session import OracleSession
 from cdc_core.runtime.arrow import whole
@@ -125,7 +125,7 @@ def changed_rows(
     touched: Sequence[TouchedRows],
     names: Mapping[str, str],
     masks: Masks,
-    replacing: Replacing,
+    replacing: TextReplacement,
     unfit: Callable[[int], None],
 ) -> Iterator[pa.RecordBatch]:
     """What these transactions, which were all written under one version of the table, changed: rows
@@ -218,7 +218,7 @@ def _pairs(
     *,
     names: Mapping[str, str],
     masks: Masks,
-    replacing: Replacing,
+    replacing: TextReplacement,
     unfit: Callable[[int], None],
 ) -> _Pairs:
     by_row_id = _by_row_id(version)

@@ -22,7 +22,7 @@ from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.committed import LandedInput
-from cdc_core.stage.skipped_operations import OPERATION, NameFilter, Skipping
+from cdc_core.stage.skipped_operations import OPERATION, NameFilter, SkipRules
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.shared import refuse_mixed
 from cdc_core.steps.windows.new_rows import awaits_rows
@@ -168,9 +168,9 @@ def _rules(ctx: Context, table: TableId) -> ApplyRules:
     )
 
 
-def _skipping(ctx: Context, table: TableId) -> Skipping:
+def _skipping(ctx: Context, table: TableId) -> SkipRules:
     events = ctx.config.events_of(table)
-    return Skipping(
+    return SkipRules(
         frozenset(events.skipped_operations),
         events.skip_unchanged,
         NameFilter(frozenset(events.users_include), frozenset(events.users_exclude)),

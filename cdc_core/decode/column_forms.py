@@ -48,7 +48,7 @@ _YEARS = r"^(?P<sign>-?)(?P<years>\d+)-(?P<months>\d\d)$"
 _DAYS = r"^(?P<sign>-?)(?P<days>\d+) (?P<hours>\d\d):(?P<minutes>\d\d):(?P<seconds>\d\d)\.(?P<fraction>\d{9})$"
 
 
-def held(values: pa.Array, column: Column) -> pa.Array:
+def in_form(values: pa.Array, column: Column) -> pa.Array:
     """A column's values in the form that the lake holds.
 
     Args:
@@ -60,10 +60,10 @@ def held(values: pa.Array, column: Column) -> pa.Array:
         DecodeError: The form does not hold a value; the facts name its row and the column, never
             the value.
     """
-    return held_or_null(values, column)[0]
+    return in_form_or_null(values, column)[0]
 
 
-def held_or_null(values: pa.Array, column: Column) -> tuple[pa.Array, int]:
+def in_form_or_null(values: pa.Array, column: Column) -> tuple[pa.Array, int]:
     """The same, and how many values became NULL because the form does not hold them, where the
     column says that they do."""
     if not column.nulls_unfit:

@@ -1,4 +1,4 @@
-"""Fetching ahead in a thread."""
+"""Prefetching in a thread."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from cdc_core.oracle.ahead import ahead
+from cdc_core.oracle.prefetch import prefetched
 
 
 def test_items_come_in_their_order_and_end() -> None:
-    assert list(ahead(iter(range(100)))) == list(range(100))
-    assert list(ahead(iter(()))) == []
+    assert list(prefetched(iter(range(100)))) == list(range(100))
+    assert list(prefetched(iter(()))) == []
 
 
 def test_an_error_is_raised_where_it_occurred() -> None:
@@ -20,7 +20,7 @@ def test_an_error_is_raised_where_it_occurred() -> None:
         yield 1
         raise ValueError("broken")
 
-    taken = ahead(items())
+    taken = prefetched(items())
     assert next(taken) == 1
     with pytest.raises(ValueError, match="broken"):
         next(taken)
@@ -34,7 +34,7 @@ def test_no_more_than_the_depth_is_fetched_ahead() -> None:
             fetched.append(number)
             yield number
 
-    taken = ahead(items(), depth=2)
+    taken = prefetched(items(), depth=2)
     next(taken)
     threading.Event().wait(0.2)
     assert len(fetched) <= 4
@@ -43,7 +43,7 @@ def test_no_more_than_the_depth_is_fetched_ahead() -> None:
 
 def test_closing_ends_the_thread_before_it_returns() -> None:
     running = threading.active_count()
-    taken = ahead(iter(range(1000)))
+    taken = prefetched(iter(range(1000)))
     next(taken)
     assert threading.active_count() == running + 1
     taken.close()

@@ -19,7 +19,7 @@ class _End:
         self.error = error
 
 
-def ahead(items: Iterator[T], *, depth: int = 2) -> Generator[T]:
+def prefetched(items: Iterator[T], *, depth: int = 2) -> Generator[T]:
     """Yield ``items`` in their order, prefetched by a thread that is at most ``depth`` items ahead.
 
     An error of ``items`` is raised where it occurred. Closing the generator ends the thread, after
@@ -48,7 +48,7 @@ def ahead(items: Iterator[T], *, depth: int = 2) -> Generator[T]:
             error = caught
         put(_End(error))
 
-    thread = threading.Thread(target=fetch, name="fetch ahead", daemon=True)
+    thread = threading.Thread(target=fetch, name="prefetch", daemon=True)
     thread.start()
     try:
         while True:

@@ -1,4 +1,4 @@
-"""Which captured tables are gone, or have another name, without a DDL of their own in the redo?
+"""Which captured tables were dropped, or have another name, without a DDL of their own in the redo?
 
 DROP USER … CASCADE takes a user's tables along, and the redo names the user alone. Such a table
 would stand still for ever, and look as if nothing happened to it. Tables that the dictionary does
@@ -41,7 +41,7 @@ _SETTLED = """
 _RECYCLED = "BIN$"
 
 
-def gone_ends(
+def dropped_table_ends(
     session: Queries, tables: Sequence[TableSchema], window: ScnWindow
 ) -> list[StreamEnd]:
     """Tables that were there no more at the window's end, and leave there, and those that had

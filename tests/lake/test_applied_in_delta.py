@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from cdc_core.lake.applied_in_delta import read_taken
+from cdc_core.lake.applied_in_delta import read_applied
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.model.identifiers import TableId
 
@@ -41,4 +41,4 @@ def test_a_chunk_behind_a_rebuild_is_not_taken(tmp_path: Path, reaches_back: boo
         DeltaTable(work.changelog).create_checkpoint()
         for version in range(3):
             (Path(work.changelog) / "_delta_log" / f"{version:020d}.json").unlink()
-    assert set(read_taken(work).chunks) == ({("s1", 0)} if reaches_back else set())
+    assert set(read_applied(work).chunks) == ({("s1", 0)} if reaches_back else set())

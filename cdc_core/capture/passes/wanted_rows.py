@@ -7,8 +7,8 @@ be lost. Of tables with LOBs the rows that close statements are wanted too, INTE
 release shows them (``closes_shown``).
 
 The query says all of that, a part of it, or nothing (``capture.query_filter``). Where it says less,
-the same rule is applied to what comes (:meth:`Wanted.taken_from`), before a row is numbered: a
-window has the same rows under the same numbers, and the same files land.
+the same rule is applied to what comes (:meth:`WantedRows.selected_from`), before a row is numbered:
+a window has the same rows under the same numbers, and the same files land.
 
 Source: Oracle Database SQL Language Reference 19c, REGEXP_LIKE (a pattern has up to 512 bytes) and
 "Oracle Regular Expression Support".
@@ -102,32 +102,32 @@ class WantedRows:
         """The object numbers of tables whose statements are closed by a row of their own."""
         return _numbers([schema for schema in self.tables if schema.closes_shown])
 
-    def taken_from(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def selected_from(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Of the rows that a query shows, with the columns of ``MINED_SCHEMA``, those that are
         wanted."""
         if self.query_filter.mode == "in":
             return rows  # the query has said all of it
-        taken = self._is_taken(rows)
-        return rows if taken.all() else rows.filter(pa.array(taken))
+        wanted = self._is_wanted(rows)
+        return rows if wanted.all() else rows.filter(pa.array(wanted))
 
-    def _is_taken(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    def _is_wanted(self, rows: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         operations = rows.column("operation_code").to_numpy(zero_copy_only=False)
         numbers = rows.column("data_obj").fill_null(0).to_numpy(zero_copy_only=False)
         owners, names = rows.column("seg_owner"), rows.column("table_name")
         listed = pa.array([f"{one.owner}{_BETWEEN}{one.name}" for one in self.names], pa.string())
         pairs = pc.binary_join_element_wise(owners, names, _BETWEEN)
-        taken = np.isin(operations, _WANTED_CONTROL)
-        taken |= pc.is_in(pairs, value_set=listed).to_numpy(zero_copy_only=False)
-        taken |= np.isin(numbers, self.numbers)
+        wanted = np.isin(operations, _WANTED_CONTROL)
+        wanted |= pc.is_in(pairs, value_set=listed).to_numpy(zero_copy_only=False)
+        wanted |= np.isin(numbers, self.numbers)
         if self.unnamed:
             nameless = pc.starts_with(names, _BY_NUMBER).fill_null(True)
-            taken |= nameless.to_numpy(zero_copy_only=False) & (operations != Operation.DDL)
+            wanted |= nameless.to_numpy(zero_copy_only=False) & (operations != Operation.DDL)
         closes = operations == Operation.INTERNAL
-        found: npt.NDArray[np.bool_] = taken & (~closes | np.isin(numbers, self.closed))
+        found: npt.NDArray[np.bool_] = wanted & (~closes | np.isin(numbers, self.closed))
         return found
 
 
-def taken_batches(
+def wanted_batches(
     wanted: WantedRows, batches: Generator[pa.RecordBatch], size: int
 ) -> Generator[pa.RecordBatch]:
     """The wanted rows of what a query shows, in batches of ``size`` rows whoever filtered them: row
@@ -143,7 +143,7 @@ def _filled(
     held: list[pa.RecordBatch] = []
     with closing(batches):
         for batch in batches:
-            held.append(wanted.taken_from(batch))
+            held.append(wanted.selected_from(batch))
             while sum(one.num_rows for one in held) >= size:
                 [rows] = pa.Table.from_batches(held).combine_chunks().to_batches()
                 held = [rows.slice(size)]
