@@ -49,7 +49,7 @@ def test_the_manifest_of_a_window_of_a_thousand_tables_is_small(
     landing: LandingStore, tmp_path: Path
 ) -> None:
     manifest, digest, content = kept(landing, 1000)
-    assert len(content) < 5_000 < 1_000_000 < len(window_manifest_bytes(manifest))
+    assert len(content) < 4_000 < 800_000 < len(window_manifest_bytes(manifest))
     read = read_window_manifest(content, where="", definitions=KeptDefinitions(landing, "src"))
     assert read == manifest
     assert keep_definitions(landing, "src", manifest.schemas[::-1]) == digest

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 
 from cdc_core.model.scn import SLACK_SECONDS, Scn
+from cdc_core.schema import ddl_times as looked_up
 from cdc_core.schema.ddl_times import ddl_times, went_back
 from tests.oracle.fake_session import Answer, FakeSession
 
@@ -48,3 +51,21 @@ def test_what_nobody_can_tell_lies_between_before_and_behind(
     slack = timedelta(seconds=SLACK_SECONDS) + repeated
     whole = at.replace(microsecond=0)
     assert (times.before, times.behind, times.repeated) == (whole - slack, whole + slack, repeated)
+
+
+def test_the_zones_that_are_looked_at_go_back_whenever_some_zone_does() -> None:
+    """By how much, from which offset, and on which day, over a year and a half."""
+    days = [datetime(2025, 6, 1, tzinfo=UTC) + timedelta(days=day) for day in range(550)]
+
+    def steps(zones: Iterable[ZoneInfo]) -> set[tuple[datetime, timedelta, timedelta]]:
+        found = set()
+        for zone in zones:
+            offsets = [day.astimezone(zone).utcoffset() or timedelta() for day in days]
+            pairs = zip(days, offsets, offsets[1:], strict=False)
+            found |= {(day, before, after) for day, before, after in pairs if after < before}
+        return found
+
+    looked_at = looked_up._every_zone()
+    assert len(looked_at) < len(available_timezones())
+    assert steps(looked_at) == steps(map(ZoneInfo, available_timezones()))
+    assert steps(looked_at)

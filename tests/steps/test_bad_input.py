@@ -175,7 +175,7 @@ def test_a_damaged_manifest_stops_the_chunk(write: Write, oracle: Oracle, tmp_pa
     pipeline, _ = landed(config, oracle)
     pipeline.close()
     [file] = [one for one in (tmp_path / "landing").rglob("manifest.json") if "/chunks/" in one.as_posix()]  # fmt: skip
-    file.write_text(file.read_text().replace('"rows": 1', '"rows": 2'))
+    file.write_text(file.read_text().replace('"rows":1', '"rows":2'))
     is_told(run(config, "snapshot"), "manifest", "digest")
 
 
