@@ -13,12 +13,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, partial
-from typing import Any, BinaryIO
+from io import BufferedReader
+from typing import Any
 
 import msgspec
 
 from cdc_core.change_stream.folders import RecordFile, files_in
 from cdc_core.change_stream.form import DecodedLines, Record, StreamForm
+from cdc_core.decode.kernels.memory import PADDING
 from cdc_core.errors import LogsNotReadyError, PreflightError, RedoUnavailableError
 from cdc_core.model.scn import Scn
 
@@ -263,9 +265,10 @@ class RecordFiles:
             yield from self._blocks_of(file, 0, self._passed(number))
 
     def _blocks_of(self, file: RecordFile, offset: int, passed: Passed) -> Iterator[Block]:
+        room = bytearray(BLOCK_BYTES + PADDING)
         with file.open() as opened:
             opened.seek(offset)
-            while data := _whole_lines(opened):
+            while data := _whole_lines(opened, room):
                 decode = partial(self._decoded_line, file=file, offset=offset)
                 lines = self._form.decoded(data, decode)
                 if lines.records:
@@ -355,15 +358,14 @@ def _in_order(file: RecordFile) -> list[tuple[int, int, str]]:
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts]
 
 
-def _whole_lines(file: BinaryIO) -> bytes:
-    """The next lines that have ended, about a block of them; nothing at the end of the file, or
-    before a line that has not ended."""
-    data = file.read(BLOCK_BYTES)
-    end = data.rfind(b"\n") + 1
-    if not end and data:
+def _whole_lines(file: BufferedReader, room: bytearray) -> bytes | memoryview:
+    """The next lines that have ended, about a block of them, in ``room`` until it is filled again;
+    nothing at the end of the file, or before a line that has not ended."""
+    block = memoryview(room)
+    size = file.readinto(block[:BLOCK_BYTES])
+    end = room.rfind(b"\n", 0, size) + 1
+    if not end and size:
         rest = file.readline()
-        if not rest.endswith(b"\n"):
-            return b""
-        return data + rest
-    file.seek(end - len(data), 1)
-    return data[:end]
+        return bytes(block[:size]) + rest if rest.endswith(b"\n") else b""
+    file.seek(end - size, 1)
+    return block[:end]

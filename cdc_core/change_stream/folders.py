@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -31,7 +32,7 @@ class RecordFile(Protocol):
     def size(self) -> int:
         """Its bytes."""
 
-    def open(self) -> BinaryIO:
+    def open(self) -> BufferedReader:
         """The file, to read and to seek in."""
 
 
@@ -51,7 +52,7 @@ class LocalFile:
         """See :attr:`RecordFile.size`."""
         return self.path.stat().st_size
 
-    def open(self) -> BinaryIO:
+    def open(self) -> BufferedReader:
         """See :meth:`RecordFile.open`."""
         return self.path.open("rb")
 
@@ -73,7 +74,7 @@ class ObjectFile:
         """See :attr:`RecordFile.size`."""
         return self._version.size
 
-    def open(self) -> BinaryIO:
+    def open(self) -> BufferedReader:
         """See :meth:`RecordFile.open`."""
         return self.objects.open_version(self._version)
 

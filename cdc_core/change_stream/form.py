@@ -18,6 +18,7 @@ import pyarrow as pa
 from cdc_core.change_reader import Start, WindowWork
 from cdc_core.config import TableConfig
 from cdc_core.decode.batch import Operations, ScannedBatch
+from cdc_core.decode.records import Lines
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
 from cdc_core.model.scn import Scn, ScnWindow
@@ -97,10 +98,10 @@ class DecodedLines:
     offsets: Sequence[int]
 
     @classmethod
-    def one_by_one(cls, data: bytes, decode: Callable[[bytes], Any]) -> DecodedLines:
+    def one_by_one(cls, data: Lines, decode: Callable[[bytes], Any]) -> DecodedLines:
         """A record of each line that is not empty."""
         found, offsets, at = [], [], 0
-        for line in data.splitlines(keepends=True):
+        for line in bytes(data).splitlines(keepends=True):
             if line.strip():
                 found.append(decode(line))
                 offsets.append(at)
@@ -341,9 +342,9 @@ class StreamForm(Protocol):
     def decoder(self) -> Decoder:
         """Reads a line of its files."""
 
-    def decoded(self, data: bytes, decode: Callable[[bytes], Any]) -> DecodedLines:
+    def decoded(self, data: Lines, decode: Callable[[bytes], Any]) -> DecodedLines:
         """The records of whole lines; rows that follow each other may be one record. ``decode``
-        reads one line."""
+        reads one line. The records are read before the next lines are."""
 
     def not_a_record(self, reason: str, **facts: object) -> Exception:
         """The refusal of something that is no record; ``reason`` holds no value of a row."""

@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,10 @@ from cdc_core.decode.text_source import Bytes, Words
 
 _LINE_BYTES = 256
 """A line has more bytes, as a rule."""
+
+Lines = bytes | memoryview
+"""Whole lines. A view begins where its object does, which has ``PADDING`` bytes behind it and is
+filled again with the next lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +99,11 @@ class KeptRows:
         return KeptRows(words, tuple(one for part in parts for one in part.buffers))
 
 
-def read_messages(data: bytes) -> RecordBlock:
+def read_messages(data: Lines) -> RecordBlock:
     """The records of whole lines of OpenLogReplicator's messages."""
     names, order = _names(messages.NAMES)
-    buffer = np.frombuffer(data + bytes(PADDING), np.uint8)
+    padded: Any = data.obj if isinstance(data, memoryview) else data + bytes(PADDING)
+    buffer = np.frombuffer(padded, np.uint8)
     start = buffer.ctypes.data
     room, count = len(data) // _LINE_BYTES + 1, -1
     while count < 0:
@@ -141,9 +147,9 @@ def text_column(words: Words, word: int, length: int) -> pa.StringArray:
     return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(target))
 
 
-def _texts(shared: Words, data: bytes, start: int) -> list[bytes]:
+def _texts(shared: Words, data: Lines, start: int) -> list[bytes]:
     places = shared[2:].reshape(-1, 2)[: int(shared[0])].tolist()
-    return [data[at - start : at - start + length] for at, length in places]
+    return [bytes(data[at - start : at - start + length]) for at, length in places]
 
 
 @lru_cache(maxsize=8)

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, BinaryIO
+from typing import Any
 
 from cdc_core.errors import PreflightError, StoreUnavailableError
 
@@ -77,7 +77,7 @@ class ObjectStore(ABC):
             StoreUnavailableError: Too if the object is another one by now, or gone.
         """
 
-    def open_version(self, version: ObjectVersion) -> BinaryIO:
+    def open_version(self, version: ObjectVersion) -> io.BufferedReader:
         """An object to read ranges of. All of them are that version's, or :meth:`read_range`
         refuses."""
         return io.BufferedReader(_VersionReader(self, version), _READ_BYTES)

@@ -15,7 +15,7 @@ import numpy as np
 from cdc_core.change_stream.form import DecodedLines, Op, Ordinals, RunEvent, TableShape
 from cdc_core.change_stream.one_database import OneDatabase
 from cdc_core.decode.kernels import records
-from cdc_core.decode.records import KeptRows, RecordBlock, keep_rows, read_messages
+from cdc_core.decode.records import KeptRows, Lines, RecordBlock, keep_rows, read_messages
 from cdc_core.decode.text_source import Words
 from cdc_core.errors import PreflightError
 from cdc_core.openlogreplicator.messages import (
@@ -205,7 +205,7 @@ class MessageRun(RunEvent):
         return _shape(self.table, is_ddl=False)
 
 
-def decoded_messages(data: bytes, decode: Callable[[bytes], Any]) -> DecodedLines:
+def decoded_messages(data: Lines, decode: Callable[[bytes], Any]) -> DecodedLines:
     """The messages of whole lines; those of changed rows that follow each other are one record."""
     block = read_messages(data)
     words = block.words
@@ -223,7 +223,7 @@ def decoded_messages(data: bytes, decode: Callable[[bytes], Any]) -> DecodedLine
         if is_plain[start]:
             found.append(MessageRows(words[start:end], block))
         else:
-            line = data[lines[start] : lines[end] if end < len(lines) else len(data)]
+            line = bytes(data[lines[start] : lines[end] if end < len(lines) else len(data)])
             if not line.strip():
                 continue
             found.append(decode(line))

@@ -12,6 +12,7 @@ from cdc_core.change_stream.files import RecordFiles
 from cdc_core.change_stream.form import Batch, DecodedLines, Wording
 from cdc_core.change_stream.spool import spooled
 from cdc_core.config import OpenLogReplicatorConfig, TableConfig
+from cdc_core.decode.records import Lines
 from cdc_core.errors import DecodeError, RedoUnavailableError
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
@@ -50,7 +51,7 @@ class MessageForm:
         """See :meth:`StreamForm.not_a_record`."""
         return not_a_message(reason, **facts)
 
-    def decoded(self, data: bytes, decode: Callable[[bytes], Any]) -> DecodedLines:
+    def decoded(self, data: Lines, decode: Callable[[bytes], Any]) -> DecodedLines:
         """See :meth:`StreamForm.decoded`."""
         return decoded_messages(data, decode)
 

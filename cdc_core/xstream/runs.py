@@ -21,6 +21,7 @@ from pyarrow import json
 from cdc_core.change_stream.form import DecodedLines, RunEvent, TableShape
 from cdc_core.decode.batch import Operations
 from cdc_core.decode.kernels.scan import DELETE, INSERT, UPDATE
+from cdc_core.decode.records import Lines
 from cdc_core.xstream.columns import Numbers
 from cdc_core.xstream.lcrs import DECODER, FIRST_VERSION_BYTES, Lcr
 
@@ -179,7 +180,7 @@ class LcrRun(RunEvent):
         return TableShape(*self.table)
 
 
-def decoded_lcrs(data: bytes, decode: Callable[[bytes], Any]) -> DecodedLines:
+def decoded_lcrs(data: Lines, decode: Callable[[bytes], Any]) -> DecodedLines:
     """The LCRs of whole lines; changed rows that follow each other in a transaction are one
     record."""
     try:
@@ -189,7 +190,7 @@ def decoded_lcrs(data: bytes, decode: Callable[[bytes], Any]) -> DecodedLines:
     records: list[Any] = []
     offsets: list[int] = []
     for start, end in block.parts():
-        lines = [data[block.starts[at] : block.ends[at]] for at in range(start, end)]
+        lines = [bytes(data[block.starts[at] : block.ends[at]]) for at in range(start, end)]
         if block.is_row[start] and end - start >= _RUN_MIN:
             records.append(block.rows(start, end, lines[0]))
             offsets.append(block.starts[start])
@@ -206,14 +207,14 @@ class _Block:
         pa.ArrowException: Arrow does not take them.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: Lines) -> None:
         breaks = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1
         self.ends = breaks.tolist()
         self.starts = [0, *self.ends[:-1]]
         read = json.ReadOptions(use_threads=False, block_size=len(data) + 1)
         parse = json.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
         self._table = json.read_json(pa.BufferReader(data), read, parse).combine_chunks()
-        if self._table.num_rows != len(self.ends) or not data.endswith(b"\n"):
+        if self._table.num_rows != len(self.ends) or data[-1:] != b"\n":
             raise pa.ArrowInvalid("a line is empty")
         self._positions, self._has_digits = self._fixed_positions()
         commits = self._table["commit_scn"].combine_chunks()

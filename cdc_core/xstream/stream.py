@@ -11,6 +11,7 @@ from cdc_core.change_reader import WindowWork
 from cdc_core.change_stream.files import RecordFiles
 from cdc_core.change_stream.form import Batch, DecodedLines, Wording
 from cdc_core.config import TableConfig, XStreamConfig
+from cdc_core.decode.records import Lines
 from cdc_core.errors import DecodeError
 from cdc_core.landing.store import LandingStore
 from cdc_core.model.findings import Finding
@@ -42,7 +43,7 @@ class LcrForm:
         """See :meth:`StreamForm.not_a_record`."""
         return not_an_lcr(reason, **facts)
 
-    def decoded(self, data: bytes, decode: Callable[[bytes], Any]) -> DecodedLines:
+    def decoded(self, data: Lines, decode: Callable[[bytes], Any]) -> DecodedLines:
         """See :meth:`StreamForm.decoded`."""
         return decoded_lcrs(data, decode)
 
