@@ -408,21 +408,21 @@ class TableWork:
         path: str,
         schema: pa.Schema,
         batches: Iterable[pa.RecordBatch],
-        info: Callable[[], CommitInfo],
+        info: CommitInfo,
         *,
         indexed: Sequence[str],
         rows: int,
     ) -> None:
         """Append rows to a Delta table without Spark, in one commit; no commit if there are none.
 
-        ``info`` is asked for when the rows are written. ``indexed`` are the columns of which the
-        commit gets statistics, ``rows`` is how many there must be.
+        ``indexed`` are the columns of which the commit gets statistics, ``rows`` is how many there
+        must be.
 
         Raises:
             RowCountError: There are more or fewer rows; nothing was committed.
         """
         file = write_file(path, schema, batches, indexed)
-        self.commit_written(path, schema, () if file is None else (file,), info(), rows=rows)
+        self.commit_written(path, schema, () if file is None else (file,), info, rows=rows)
 
     def commit_written(
         self,

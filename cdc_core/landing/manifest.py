@@ -207,8 +207,7 @@ class ChunkManifest:
     ``condition`` is the text of an ad hoc snapshot's additional condition, None for a whole table;
     ``landed`` the moment at which reading began, otherwise as of a window. ``unfit_values`` are
     NULL because the form of their column does not hold them. Rows that ``have_own_keys`` have keys
-    that no other chunk of their snapshot has, of whatever SCN it is. ``widths`` are those of each
-    column's values, by its name (:func:`cdc_core.stage.widths.widths_as_json`).
+    that no other chunk of their snapshot has, of whatever SCN it is.
     """
 
     source: str
@@ -224,7 +223,6 @@ class ChunkManifest:
     unfit_values: int = 0
     scn_high: Scn | None = None
     have_own_keys: bool = False
-    widths: dict[str, Any] = field(default_factory=dict)
 
     @property
     def chunk_key(self) -> ChunkKey:

@@ -448,21 +448,12 @@ class FoundTable:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnReport:
     """A column of a table as people know it; ``type`` as one writes it in Oracle, for example
-    ``NUMBER(10,2)``.
-
-    ``digits``, ``fraction`` and ``length`` are the most that a value had so far (digits before and
-    behind the point, characters or bytes), ``room`` how many more digits the Delta type has where
-    it is narrower than Oracle's; None where that is not known.
-    """
+    ``NUMBER(10,2)``."""
 
     name: str
     type: str
     in_key: bool
     nullable: bool
-    digits: int | None = None
-    fraction: int | None = None
-    length: int | None = None
-    room: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

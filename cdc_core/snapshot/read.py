@@ -63,7 +63,6 @@ from cdc_core.snapshot.present_names import (
     under_names,
 )
 from cdc_core.stage.layout import chunk_ordinal, mirror_schema
-from cdc_core.stage.widths import Width, Widths, widths_as_json, widths_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -167,7 +166,7 @@ def read_chunk(
         )
         with closing(found) as batches:
             exact = (masked(batch, masks) for batch in batches)
-            files, widths = _land(exact, landing, folder, unread)
+            files = _land(exact, landing, folder, unread)
     if present_names(session, schema.table)[: len(schema.stored)] != present[: len(schema.stored)]:
         raise AlteredMeanwhileError(
             "columns of the table got other names while a chunk was read",
@@ -182,7 +181,6 @@ def read_chunk(
         rows=sum(file.rows for file in files),
         seconds=time.monotonic() - started,
         unfit_values=sum(unfit),
-        widths=widths_as_json(widths),
     )
     landing.write_manifest(folder, chunk_manifest_bytes(manifest))
     _LOG.info(
@@ -277,13 +275,11 @@ def exact_rows_by_scn(
 
 def _land(
     batches: Iterator[pa.RecordBatch], landing: LandingStore, folder: str, unread: ChunkManifest
-) -> tuple[list[LandedFile], Widths]:
+) -> list[LandedFile]:
     """Write the batches into files of about ``FILE_ROWS_MAX`` rows, one at least, as the mirror and
-    the change log take them (:mod:`cdc_core.lake.apply.chunk_files`). Gives the widths too, by the
-    names of columns."""
+    the change log take them (:mod:`cdc_core.lake.apply.chunk_files`)."""
     schema, files = mirror_schema(unread.schema), list[LandedFile]()
-    widths: dict[str, Width] = {}
-    rows = (_as_of(batch, unread, schema) for batch in _measured(batches, unread, widths))
+    rows = (_as_of(batch, unread, schema) for batch in batches)
     batch = next(rows, None)
     while batch is not None or not files:
         with landing.writer(folder, f"rows-{len(files):05d}.parquet", schema) as writer:
@@ -296,18 +292,7 @@ def _land(
                     group = 0
                 batch = next(rows, None)
             files.append(writer.close())
-    return files, widths
-
-
-def _measured(
-    batches: Iterator[pa.RecordBatch], unread: ChunkManifest, widths: dict[str, Width]
-) -> Iterator[pa.RecordBatch]:
-    """The batches as they are; how wide their values are goes into ``widths``."""
-    columns = unread.schema.columns
-    for batch in batches:
-        for column, width in widths_of(columns, batch.columns):
-            widths[column.name] = widths.get(column.name, Width()) | width
-        yield batch
+    return files
 
 
 def _as_of(batch: pa.RecordBatch, unread: ChunkManifest, schema: pa.Schema) -> pa.RecordBatch:

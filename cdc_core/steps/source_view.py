@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
 
 from cdc_core.config import SourceConfig
 from cdc_core.delta.history import read_log
 from cdc_core.errors import ConfigError
-from cdc_core.lake.definitions.column_widths import widths_in
 from cdc_core.lake.definitions.evolution import known_schema
 from cdc_core.lake.table_context import moved_aside
 from cdc_core.model.identifiers import TableId
@@ -26,7 +24,6 @@ from cdc_core.model.reports import (
 from cdc_core.model.scn import Scn, window_end
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.snapshot.progress import progress_in_all, progress_of
-from cdc_core.stage.widths import Width, room_of
 from cdc_core.state.store import Store
 from cdc_core.steps.definition_changes import changes_between, type_text
 from cdc_core.steps.delta_logs import delta_path
@@ -153,13 +150,9 @@ class SourceView:
         }
 
     def columns(self, table: TableId, scn: Scn) -> list[ColumnReport]:
-        """The table's columns as of an SCN, with the widest values that they had so far; none where
-        its definition is not known."""
+        """The table's columns as of an SCN; none where its definition is not known."""
         schema = self._store.schemas.at(table, scn)
-        if schema is None:
-            return []
-        seen = _widths_seen(self._config, schema)
-        return [_column_report(column, schema, seen.get(column.name)) for column in schema.columns]
+        return [] if schema is None else [_column_report(one, schema) for one in schema.columns]
 
     def events_sql(
         self,
@@ -256,26 +249,10 @@ def _logged(path: str) -> LoggedTable | None:
     return None if log is None or schema is None else LoggedTable(schema, path, log)
 
 
-def _widths_seen(config: SourceConfig, schema: TableSchema) -> dict[str, Width]:
-    """How wide the widest values of a table's columns were so far, under their present names."""
-    found = widths_in(delta_path(config, "changelog", schema.table))
-    names = schema.stored_names.items()
-    return {name: found[stored_as] for name, stored_as in names if stored_as in found}
-
-
-def _column_report(column: Column, schema: TableSchema, width: Width | None) -> ColumnReport:
-    report = ColumnReport(
+def _column_report(column: Column, schema: TableSchema) -> ColumnReport:
+    return ColumnReport(
         name=column.name,
         type=type_text(column),
         in_key=column.name in schema.key,
         nullable=column.nullable,
-    )
-    if width is None:
-        return report
-    return replace(
-        report,
-        digits=width.whole or None,
-        fraction=width.fraction or None,
-        length=width.length or None,
-        room=room_of(column, width),
     )

@@ -120,11 +120,6 @@ def _empty_text(answers: Answers) -> Verdict:
     return decided(is_null, "'' is NULL" if is_null else "'' is not NULL")
 
 
-def _units(answers: Answers) -> Verdict:
-    length, national = (int(one) for one in first_of(answers, "lengths"))
-    return decided(length == 1, f"it counts {length}, in national text {national}")
-
-
 def _scn_time(answers: Answers) -> Verdict:
     found, now = first_of(answers, "times")
     if not isinstance(found, datetime) or not isinstance(now, datetime):
@@ -262,18 +257,6 @@ SELECT TO_CHAR(TO_DATE('2024-02-29 01:02:03', 'YYYY-MM-DD HH24:MI:SS')),
         takes_refusals=True,
         queries={"policies": _REDACTED, "exempt": _EXEMPT},
         judge=_unredacted,
-    ),
-    LookProbe(
-        id="value.characters",
-        belief="LENGTH counts a character outside the basic plane once.",
-        depends="cdc_core/stage/widths.py",
-        otherwise="Nothing where the database is not in Unicode.",
-        source="SQL Language Reference 19c, LENGTH",
-        is_needed=False,
-        queries={
-            "lengths": r"SELECT LENGTH(TO_CHAR(UNISTR('\D83D\DD25'))), LENGTH(UNISTR('\D83D\DD25')) FROM DUAL"
-        },
-        judge=_units,
     ),
     LookProbe(
         id="time.of-scn",

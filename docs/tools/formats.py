@@ -165,7 +165,6 @@ CHUNK_MANIFEST: Mapping[str, str] = {
     "unfit_values": "Values of the chunk that are NULL because the form of their column does not hold them (`on_unfit_value`).",
     "scn_high": "Highest SCN as of which the rows may have been read; null for `scn`.",
     "have_own_keys": "Does no other chunk of the snapshot have one of its keys, of whatever SCN?",
-    "widths": "The most digits, characters or bytes that a value of each column has.",
 }
 
 

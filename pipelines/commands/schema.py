@@ -11,7 +11,6 @@ from rich.table import Table
 
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import ColumnReport
 from cdc_core.model.scn import SCN_MAX, Scn
 from pipelines.commands.shared import ConfigOption, JsonOption, opened, out, print_json
 
@@ -28,10 +27,6 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """Show a table's columns and every definition change that Redolake has captured.
-
-    "Widest" is the widest value so far: digits before and after the decimal point, or characters
-    (for RAW and BLOB, bytes). "Room" says how many more digits the Delta type has, where it is
-    narrower than Oracle's.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """
@@ -57,15 +52,13 @@ def show(
             }
         )
         return
-    shown = Table("Column", "Type", "Key", "NULL", "Widest", "Room", box=None, pad_edge=False)
+    shown = Table("Column", "Type", "Key", "NULL", box=None, pad_edge=False)
     for column in columns:
         shown.add_row(
             escape(column.name),
             column.type,
             "key" if column.in_key else "",
             "" if column.nullable else "NOT NULL",
-            _widest(column),
-            "" if column.room is None else f"{column.room} digits",
         )
     history = Table("From SCN", "What changed", "DDL", box=None, pad_edge=False)
     for one in definitions:
@@ -75,12 +68,3 @@ def show(
     console.print(shown)
     console.print()
     console.print(history)
-
-
-def _widest(column: ColumnReport) -> str:
-    if column.length is not None:
-        return f"{column.length:,}"
-    if column.digits is None and column.fraction is None:
-        return ""
-    whole = f"{column.digits or 0}" + (f".{column.fraction}" if column.fraction else "")
-    return f"{whole} digit" if whole == "1" else f"{whole} digits"

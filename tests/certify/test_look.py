@@ -80,7 +80,6 @@ WITHOUT_SWITCH: dict[str, dict[str, Answer]] = {
     "value.number-digits": {"numbers": [(1, 2, 3, 4)]},
     "value.float-specials": {"floats": [(0.0, 1.0, 2.0)]},
     "value.empty-text": {"empty": []},
-    "value.characters": {"lengths": [(2, 2)]},
     "time.order": {"times": [(LATER, DAY, DAY)]},
 }
 """What asks for an expression's value, which no view decides, with the answers of a database for which the belief is not true. All

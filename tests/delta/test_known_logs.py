@@ -34,7 +34,7 @@ def commit(path: Path, scn: int, rows: int = 1) -> None:
         pa.table({"ID": pa.array([scn] * rows, pa.int64())}),
         mode="append",
         commit_properties=CommitProperties(
-            custom_metadata={"userMetadata": json.dumps({"widths": scn})},
+            custom_metadata={"userMetadata": json.dumps({"said": scn})},
             app_transactions=[Transaction(APP, scn)],
         ),
     )
@@ -275,9 +275,9 @@ def _name_again(path: Path) -> None:
 def test_the_newest_metadata_of_a_name_is_found_without_a_listing(tmp_path: Path) -> None:
     path = table(tmp_path / "t", 100, 200)
     DeltaTable(str(path)).optimize.compact()
-    assert newest_metadata(str(path), "widths") == 200
+    assert newest_metadata(str(path), "said") == 200
     assert newest_metadata(str(path), "other") is None
     DeltaTable(str(path)).create_checkpoint()
     for version in (0, 1):
         (path / "_delta_log" / f"{version:020d}.json").unlink()
-    assert newest_metadata(str(path), "widths") is None
+    assert newest_metadata(str(path), "said") is None

@@ -134,7 +134,7 @@ def both(one: WindowStaging) -> tuple[pa.Table, pa.Table, StagedWindow, InProces
     batches = staged_changes(one.landed.rows(committed), one.decoder)
     threads = pa.Table.from_batches(list(batches), change_schema(one.decoder.schema))
     session = InProcess()
-    found = one.run(session, committed, {}) if committed.count else StagedWindow((), {})
+    found = one.run(session, committed, {}) if committed.count else StagedWindow(())
     files = [pq.read_table(f"{one.changelog}/{name}") for name in names_of(found.files)]
     staged = pa.concat_tables([threads.schema.empty_table(), *files])
     assert [file.rows for file in found.files] == [file.num_rows for file in files]

@@ -95,7 +95,7 @@ def _encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_the_tables_have_what_landed_and_what_encoding_its_rows_would_give(
     lake: DeltaLake, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows, statistics and widths; the mirror's file is the landed one itself."""
+    """Rows, statistics and metadata; the mirror's file is the landed one itself."""
     chunk = _chunk(source)
     with monkeypatch.context() as encoding:
         for name in ("mirror_files", "changelog_files"):

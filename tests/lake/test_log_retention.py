@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from cdc_core.config import MaintenanceConfig
 from cdc_core.delta.history import newest_metadata, read_commits, read_log
 from cdc_core.delta.log_retention import clean_up_log, expired_names
 from cdc_core.errors import FencedError
-from cdc_core.lake.maintenance.housekeeping import _Maintenance, log_properties
-from cdc_core.lake.table_context import TableWork, no_fence
-from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import DeltaLayer
+from cdc_core.lake.maintenance.housekeeping import log_properties
 from tests.delta.test_known_logs import APP, commit
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
@@ -128,7 +121,7 @@ def test_positions_survive_and_old_versions_that_are_promised_can_be_read(tmp_pa
     assert asked == [1]
     commit(path, 31)
     assert DeltaTable(str(path)).transaction_version(APP) == 31
-    assert newest_metadata(str(path), "widths") == 31
+    assert newest_metadata(str(path), "said") == 31
 
 
 def test_a_process_that_lost_its_lease_removes_nothing(tmp_path: Path) -> None:
@@ -144,29 +137,6 @@ def test_a_process_that_lost_its_lease_removes_nothing(tmp_path: Path) -> None:
     with pytest.raises(FencedError):
         clean_up_log(str(path), NOW, fenced)
     assert len(read_commits(str(path))) == 3
-
-
-def test_commits_of_maintenance_say_how_wide_the_values_of_a_change_log_are(
-    tmp_path: Path,
-) -> None:
-    """The commit of the last window may leave the log before another window comes."""
-    said: dict[str, str] = {}
-    session: Any = SimpleNamespace(
-        conf=SimpleNamespace(set=said.__setitem__, unset=lambda _: None),
-        sql=lambda _: SimpleNamespace(collect=list),
-    )
-    work = TableWork(str(tmp_path), "shop", TableId("SHOP", "ORDERS"), 1, no_fence, lambda: session)
-    for path in (work.changelog, work.mirror):
-        commit(Path(path), 100)
-    layers: tuple[tuple[DeltaLayer, str], ...] = (
-        ("changelog", work.changelog),
-        ("mirror", work.mirror),
-    )
-    for layer, path in layers:
-        maintaining = _Maintenance(work, layer, path, MaintenanceConfig(), ("ID",))
-        maintaining._commit(session, "OPTIMIZE", "putting small files together")
-        [metadata] = said.values()
-        assert json.loads(metadata).get("widths") == (100 if layer == "changelog" else None)
 
 
 @pytest.mark.parametrize(

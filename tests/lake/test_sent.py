@@ -122,7 +122,7 @@ def test_two_rows_of_one_key_are_not_sent_by_spark_either() -> None:
 @pytest.mark.parametrize("appended", [2, 4])
 def test_the_change_log_gives_back_what_was_written(appended: int) -> None:
     def written(rows: int) -> StagedWindow:
-        return StagedWindow((NewFile("a", rows, 1, "{}"),), {})
+        return StagedWindow((NewFile("a", rows, 1, "{}"),))
 
     _check_appended({}, 3, written(3))
     _check_appended({}, 3, None)
@@ -246,7 +246,7 @@ def test_a_file_with_other_rows_than_landed_is_not_committed(tmp_path: Path, row
             str(tmp_path),
             kinds,
             [batch],
-            lambda: one.info("appending", "{}", ("a", 1)),
+            one.info("appending", "{}", ("a", 1)),
             indexed=[],
             rows=2,
         )

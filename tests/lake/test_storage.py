@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SCHEMA = pa.schema([("ID", pa.int64())])
 BATCH = pa.RecordBatch.from_pydict({"ID": [1]}, SCHEMA)
-METADATA = json.dumps({"widths": "9" * 500})
+METADATA = json.dumps({"said": "9" * 500})
 TOO_LARGE = os.strerror(errno.EFBIG)
 
 

@@ -24,7 +24,6 @@ from cdc_core.schema.table import Column, TableSchema
 from cdc_core.stage.committed import LandedInput
 from cdc_core.stage.layout import CHUNK_ORDINAL, COMMIT_SCN, ORDINAL, mirror_schema
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
-from cdc_core.stage.widths import widths_as_json, widths_of
 from tests.landing.facts import LANDED, PLANNED
 
 Row = dict[str, Any]
@@ -367,7 +366,7 @@ class Source:
         folder = self.folder / "chunks" / snapshot / str(number)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "rows-00000.parquet"
-        file, widths = _write_chunk(path, rows, schema, at)
+        file = _write_chunk(path, rows, schema, at)
         manifest = ChunkManifest(
             source="shop",
             schema=schema,
@@ -379,7 +378,6 @@ class Source:
             condition=condition,
             seconds=0.0,
             landed=LANDED,
-            widths=widths,
         )
         return Chunk(manifest, [str(path)])
 
@@ -449,18 +447,11 @@ def _write(path: Path, rows: list[Row], schema: pa.Schema) -> LandedFile:
     return LandedFile(path.name, len(rows), path.stat().st_size, "")
 
 
-def _write_chunk(
-    path: Path, rows: list[Row], schema: TableSchema, scn: int
-) -> tuple[LandedFile, dict[str, Any]]:
-    """The file of a chunk as reading it lands it, and how wide its values are."""
+def _write_chunk(path: Path, rows: list[Row], schema: TableSchema, scn: int) -> LandedFile:
+    """The file of a chunk as reading it lands it."""
     columns = mirror_schema(schema)
     place = {COMMIT_SCN: scn, ORDINAL: CHUNK_ORDINAL}
-    file = _write(path, [{c: r[c] for c in schema.column_names} | place for r in rows], columns)
-    landed = pq.read_table(path).select(schema.column_names).combine_chunks()
-    found = [
-        pair for batch in landed.to_batches() for pair in widths_of(schema.columns, batch.columns)
-    ]
-    return file, widths_as_json({one.name: width for one, width in found})
+    return _write(path, [{c: r[c] for c in schema.column_names} | place for r in rows], columns)
 
 
 def literal(value: Any) -> str:

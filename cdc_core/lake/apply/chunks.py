@@ -48,7 +48,6 @@ from cdc_core.errors import ANY_TABLE, DuplicateKeyError
 from cdc_core.lake.apply.chunk_files import LandedChunk, changelog_files, mirror_files
 from cdc_core.lake.apply.emptied_partitions import refuse_older
 from cdc_core.lake.apply.truncation import truncated_scn
-from cdc_core.lake.definitions.column_widths import with_widths
 from cdc_core.lake.definitions.defaults import sql_literal
 from cdc_core.lake.definitions.evolution import in_mirror, known_schema, settle_schema
 from cdc_core.lake.mirror.files import MirrorFiles
@@ -79,7 +78,6 @@ from cdc_core.stage.layout import (
     mirror_schema,
 )
 from cdc_core.stage.snapshot import ChunkRows, are_double, deletions
-from cdc_core.stage.widths import widths_from_json
 
 KEYS_IN_HAND_MAX = 1_000_000
 """Keys of up to so many rows are held in memory."""
@@ -161,7 +159,7 @@ class _LoggedChunk:
         work, manifest, columns = self.work, self.chunk.manifest, change_schema(self.schema)
         files = None if asked else changelog_files(work, self.chunk, self.schema)
         if files is not None:
-            work.commit_written(work.changelog, columns, files, self._info(), rows=manifest.rows)
+            work.commit_written(work.changelog, columns, files, self._info, rows=manifest.rows)
             return
         changes, count = self._encoded(asked)
         work.append_rows(
@@ -178,12 +176,9 @@ class _LoggedChunk:
         deleted = deletions(gone.to_batches(), chunk.name, scn, schema, chunk.moment)
         return chain(rows, deleted), chunk.manifest.rows + gone.num_rows
 
+    @property
     def _info(self) -> CommitInfo:
-        own, seen = self.chunk.manifest.schema, self.chunk.manifest.widths
-        named = widths_from_json(seen)
-        widths = {one.stored_as: named[one.name] for one in own.columns if one.name in named}
-        metadata = with_widths(self.metadata, self.work.changelog, self.schema, widths)
-        return self.work.info("appending a chunk to the change log", metadata, self.txn)
+        return self.work.info("appending a chunk to the change log", self.metadata, self.txn)
 
 
 def _metadata(work: TableWork, manifest: ChunkManifest, scn_high: int) -> str:
@@ -313,7 +308,7 @@ def delete_missing_keys(
                 work.changelog,
                 change_schema(schema),
                 deletions(keys.batches(), name, scn_lowest, schema),
-                lambda: work.info("appending deletions to the change log", metadata, (app, 1)),
+                work.info("appending deletions to the change log", metadata, (app, 1)),
                 indexed=CHANGELOG_INDEXED,
                 rows=found,
             )

@@ -34,7 +34,6 @@ import pyarrow.compute as pc
 from cdc_core.delta.history import DeltaLog, read_log
 from cdc_core.errors import RESNAPSHOT_HINT, DecodeError, RowsGoneError
 from cdc_core.lake.apply.truncation import Truncation, change_values, refuse_equal
-from cdc_core.lake.definitions.column_widths import with_widths
 from cdc_core.lake.definitions.defaults import sql_literal
 from cdc_core.lake.definitions.evolution import in_mirror, known_schema
 from cdc_core.lake.mirror.merge import KeyRule
@@ -112,9 +111,9 @@ def empty_partitions(
                     work.changelog,
                     change_schema(schema),
                     _deletions(gone, truncation, schema, work),
-                    lambda: work.info(
+                    work.info(
                         "appending deletions to the change log",
-                        with_widths(metadata, work.changelog, schema, {}),
+                        metadata,
                         (work.partitions_app, scn),
                     ),
                     indexed=CHANGELOG_INDEXED,
@@ -124,8 +123,7 @@ def empty_partitions(
     if written is not None:
         check_removed(written.counts, mirrored_rows, work.facts(scn=scn))
     deleted = sum(one["num_deleted_rows"] for one in written.counts) if written else 0
-    done = with_widths(metadata, work.changelog, schema, {})
-    with work.commit(session, "altering a Delta table", done):
+    with work.commit(session, "altering a Delta table", metadata):
         session.sql(
             f"ALTER TABLE {delta(work.changelog)} SET TBLPROPERTIES {properties_sql({PARTITIONS_PROPERTY: str(scn)})}"
         )

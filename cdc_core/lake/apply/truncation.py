@@ -25,7 +25,6 @@ import pyarrow as pa
 from cdc_core.delta.history import DeltaLog, read_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import RESNAPSHOT_HINT, RowsGoneError
-from cdc_core.lake.definitions.column_widths import with_widths
 from cdc_core.lake.definitions.evolution import in_mirror, known_schema
 from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.mirror.merge import TruncationRule
@@ -79,16 +78,12 @@ def truncate(
     is_new = truncated_scn(work, changelog) < scn
     if is_new:
         refuse_equal(work, scn, transactions_paths)
-        metadata = work.metadata("truncate", scn)
+        doing, txn = "appending a TRUNCATE to the change log", (work.truncation_app, scn)
         work.append_rows(
             work.changelog,
             change_schema(schema),
             iter([_row(truncation, schema, work)]),
-            lambda: work.info(
-                "appending a TRUNCATE to the change log",
-                with_widths(metadata, work.changelog, schema, {}),
-                (work.truncation_app, scn),
-            ),
+            work.info(doing, work.metadata("truncate", scn), txn),
             indexed=CHANGELOG_INDEXED,
             rows=1,
         )

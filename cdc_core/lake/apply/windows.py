@@ -22,7 +22,6 @@ from cdc_core.errors import (
 from cdc_core.lake.applied_in_delta import brought_by
 from cdc_core.lake.apply.emptied_partitions import refuse_older
 from cdc_core.lake.apply.mirror_repair import find_different
-from cdc_core.lake.definitions.column_widths import with_widths
 from cdc_core.lake.definitions.evolution import check_mirror, in_mirror, settle_schema
 from cdc_core.lake.mirror.merge import KeyRule, merge_report
 from cdc_core.lake.mirror.write import MirrorChange, write
@@ -46,7 +45,6 @@ from cdc_core.stage.committed import CommittedTransactions
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Sieve
-from cdc_core.stage.widths import WidthCounter
 from cdc_core.stage.window import staged_changes
 
 _LOG = logging.getLogger(__name__)
@@ -194,12 +192,9 @@ def _staged(
         except PreflightError as error:
             work.go_on_without_executors(error)
     schema = staging.decoder.schema
-    counter = WidthCounter(schema)
     changes = staged_changes(staging.landed.rows(committed), staging.decoder, sieve)
-    rows = counter.passing(changes)
-    file = write_file(work.changelog, change_schema(schema), rows, CHANGELOG_INDEXED)
-    unfit = sum(staging.decoder.unfit)
-    return StagedWindow(() if file is None else (file,), counter.seen, unfit)
+    file = write_file(work.changelog, change_schema(schema), changes, CHANGELOG_INDEXED)
+    return StagedWindow(() if file is None else (file,), sum(staging.decoder.unfit))
 
 
 def _append_changes(
@@ -217,12 +212,11 @@ def _append_changes(
     )
     if not staged.files:
         return
-    metadata = with_widths(_metadata(work, window), work.changelog, schema, staged.widths)
-    txn = (work.window_app, window.scn_high)
+    doing, txn = "appending a window to the change log", (work.window_app, window.scn_high)
     commit_files(
         work.changelog,
         FileChanges(schema=change_schema(schema), added=staged.files),
-        work.info("appending a window to the change log", metadata, txn),
+        work.info(doing, _metadata(work, window), txn),
         fence=work.fence,
     )
 

@@ -1,2 +1,2 @@
-"""How do the Delta tables of a captured table follow its definition: columns, defaults, widths,
+"""How do the Delta tables of a captured table follow its definition: columns, defaults,
 wider types?"""

@@ -20,7 +20,6 @@ import pyarrow as pa
 from cdc_core.delta.history import DeltaLog, read_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import CommitConflictError, RowCountError
-from cdc_core.lake.definitions.column_widths import with_widths
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
     columns_of,
@@ -67,8 +66,7 @@ def widen_tables(work: TableWork, schema: TableSchema, widened: Collection[str])
     if changelog is not None and (narrow := _narrow_in_changes(schema, widened, changelog)):
         columns = {image: _image_sql(image, changelog.fields[image], narrow) for image in _IMAGES}
         names = sorted({column.name for column in narrow.values()})
-        metadata = with_widths(_metadata(work, schema, names), work.changelog, schema, {})
-        _rewrite(work, work.changelog, changelog, columns, {}, metadata)
+        _rewrite(work, work.changelog, changelog, columns, {}, _metadata(work, schema, names))
     mirror = work.require_mirror()
     if own := _narrow_in_mirror(schema, widened, mirror):
         columns = {name: exact_sql(quote_name(name), column) for name, column in own.items()}

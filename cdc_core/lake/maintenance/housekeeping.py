@@ -22,7 +22,6 @@ from cdc_core.delta.history import MAPPING, DeltaCommit, filesystem_of, read_com
 from cdc_core.delta.log_retention import clean_up_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.delta.storage import storing
-from cdc_core.lake.definitions.column_widths import kept_widths
 from cdc_core.lake.mirror.ways import COPIED_PER_CHANGE_MIN, VECTORS_ROWS_MIN
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
@@ -256,13 +255,8 @@ class _Maintenance:
 
     def _commit(self, session: Any, sql: str, doing: str) -> None:
         position = self.work.position()
-        is_mirror = self.layer == "mirror"
-        scn = position.mirror_scn if is_mirror else position.changelog_scn
-        # The commit that had them may leave the log before another window comes.
-        widths = {} if is_mirror else kept_widths(self.path)
-        with self.work.commit(
-            session, doing, self.work.metadata("maintenance", scn or 0, **widths)
-        ):
+        scn = position.mirror_scn if self.layer == "mirror" else position.changelog_scn
+        with self.work.commit(session, doing, self.work.metadata("maintenance", scn or 0)):
             session.sql(sql).collect()
 
     def _detail(self, session: Any) -> Any:

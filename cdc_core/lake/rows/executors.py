@@ -39,17 +39,15 @@ from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import change_schema
 from cdc_core.stage.parts import WindowPart, check_parts, window_parts
 from cdc_core.stage.reduction import merge_part
-from cdc_core.stage.widths import Width, WidthCounter, both, widths_as_json, widths_from_json
 from cdc_core.stage.window import staged_changes
 
 
 @dataclass(frozen=True, slots=True)
 class StagedWindow:
-    """The files of the change log that hold a window, which no commit names yet, how wide its
-    values are, and how many of them no form holds, so that they are NULL."""
+    """The files of the change log that hold a window, which no commit names yet, and how many of
+    its values no form holds, so that they are NULL."""
 
     files: tuple[NewFile, ...]
-    widths: dict[str, Width]
     unfit: int = 0
 
 
@@ -81,23 +79,19 @@ class WindowStaging:
             rows.append(np.zeros(one["transactions"], dtype=np.int64))
             rows[-1][one["places"]] = one["rows"]
         check_parts(parts, rows, self.landed.table, self.landed.window)
-        widths: dict[str, Width] = {}
-        for one in found:
-            widths = both(widths, widths_from_json(one["widths"]))
         files = tuple(NewFile(**one["file"]) for one in found if one["file"])
-        return StagedWindow(files, widths, sum(one["unfit"] for one in found))
+        return StagedWindow(files, sum(one["unfit"] for one in found))
 
     def __call__(self, number: int) -> dict[str, Any]:
         """Stage one part into a file of the change log's folder."""
         part = self._parts()[number]
         self.decoder.unfit.clear()  # a worker may stage several parts
-        columns, counter = change_schema(self.decoder.schema), WidthCounter(self.decoder.schema)
+        columns = change_schema(self.decoder.schema)
         changes = staged_changes(self.landed.rows(part.committed, part.share), self.decoder)
-        file = write_file(self.changelog, columns, counter.passing(changes), CHANGELOG_INDEXED)
+        file = write_file(self.changelog, columns, changes, CHANGELOG_INDEXED)
         places = np.flatnonzero(part.share.rows)
         return {
             "file": as_json(file),
-            "widths": widths_as_json(counter.seen),
             "unfit": sum(self.decoder.unfit),
             "transactions": part.committed.count,
             "places": places.tolist(),
