@@ -12,7 +12,7 @@ import pytest
 
 from cdc_core.errors import CdcError, DecodeError, DuplicateKeyError, LakeError
 from cdc_core.stage.layout import mirror_schema
-from cdc_core.stage.merge import Sought, TruncationMerge, WindowMerge, places_of
+from cdc_core.stage.merge import KeyValues, TruncationMerge, WindowMerge, places_of
 from cdc_core.stage.reduction import source_schema
 from tests.stage.merges import ABSENT, COVERED, KINDS, READ, Case, keyed, random_case
 
@@ -205,12 +205,12 @@ def test_whole_numbers_are_looked_up_as_a_join_finds_them() -> None:
     """Out of order, beyond both ends, twice in the mirror, none at all; of what it does not know it says nothing."""
     keys = pa.table({"k0": pa.array([7, -3, 2**62, 0, 41], pa.int64())})
     there = pa.table({"k0": pa.array([41, 8, -3, -3, 2**62 + 1, -(2**62), 0], pa.int64())})
-    found = Sought(keys["k0"]).numbers_of(there["k0"])
+    found = KeyValues(keys["k0"]).numbers_of(there["k0"])
     assert found is not None
     assert found.tolist() == places_of(there, keys).tolist() == [4, -1, 1, 1, -1, -1, 3]
-    assert Sought(keys["k0"]).numbers_of(there["k0"].slice(0, 0)).tolist() == []  # type: ignore[union-attr]
+    assert KeyValues(keys["k0"]).numbers_of(there["k0"].slice(0, 0)).tolist() == []  # type: ignore[union-attr]
     unknown = pa.chunked_array([pa.array([1, None], pa.int64())])
-    assert Sought(keys["k0"]).numbers_of(unknown) is None
-    assert Sought(unknown).numbers_of(there["k0"]) is None
-    assert Sought(keys["k0"].slice(0, 0)).numbers_of(there["k0"]) is None
-    assert Sought(keys["k0"]).numbers_of(there["k0"].cast(pa.string())) is None
+    assert KeyValues(keys["k0"]).numbers_of(unknown) is None
+    assert KeyValues(unknown).numbers_of(there["k0"]) is None
+    assert KeyValues(keys["k0"].slice(0, 0)).numbers_of(there["k0"]) is None
+    assert KeyValues(keys["k0"]).numbers_of(there["k0"].cast(pa.string())) is None
