@@ -61,7 +61,7 @@ check-rules: setup
 	@$(RUN)/ruff check .
 	@$(RUN)/lint-imports --no-logo
 
-bench: setup ## Measure, compare with peers, write benchmarks/results.json (BENCH_ARGS=--quick for less)
+bench: setup ## Measure, compare with peers, keep the run in benchmarks/history (BENCH_ARGS=--quick for less)
 	@$(RUN)/python -m benchmarks.run $(BENCH_ARGS); code=$$?; $(RUN)/python -m docs.tools.generate; exit $$code
 
 prove: setup ## Load, kill, restart, replay under a new seed: nothing is lost or doubled (SEED=n repeats a run)

@@ -48,7 +48,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One row of ``results.json``.
+    """One row of a run's report.
 
     ``ratio`` above 1 means that we are better. ``theirs`` is None where there is nothing to compare
     with, or where the peer cannot run here: ``against`` then says why. ``cost`` is what one run of

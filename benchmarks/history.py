@@ -8,7 +8,7 @@ database: seconds on the clock tell more of the machine's neighbours.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,12 +37,26 @@ class Regression:
         )
 
 
-def keep(report: Mapping[str, Any], folder: Path = FOLDER) -> Path:
-    """Put a run's report with the others; its file."""
+def path_of(report: Mapping[str, Any], folder: Path = FOLDER) -> Path:
+    """The file of a run's report."""
+    return folder / f"{report['began'].replace(':', '')[:17]}-{report['form']}.json"
+
+
+def keep(report: Mapping[str, Any], folder: Path = FOLDER) -> None:
+    """Put a run's report with the others, or in the place of what was known of it before."""
     folder.mkdir(exist_ok=True)
-    path = folder / f"{report['began'].replace(':', '')[:17]}-{report['form']}.json"
-    path.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
-    return path
+    path_of(report, folder).write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+
+
+def newest(names: Iterable[str], form: str, folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
+    """Of each of these benchmarks that has rows: the newest report of this form with some."""
+    reports = [one for one in _earlier(folder) if one["form"] == form]
+    found = {}
+    for name in names:
+        of_it = (one for one in reports if any(row["benchmark"] == name for row in one["rows"]))
+        if (report := next(of_it, None)) is not None:
+            found[name] = report
+    return found
 
 
 def regressions(report: Mapping[str, Any], folder: Path = FOLDER) -> Iterator[Regression]:

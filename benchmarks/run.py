@@ -2,9 +2,9 @@
 
 Each benchmark runs in a process of its own, one after the other, has so many seconds, and is ended
 with all that it started when they are over. What it found until then counts. Rows are printed as a
-table, and written to ``benchmarks/results.json``, from which ``docs/reference/benchmarks.md`` is
-made. Runs are kept in ``benchmarks/history/``, and rows are named that use a tenth more CPU seconds
-than in the one before. ``--quick`` takes small inputs, ``--long`` the largest; ``--only`` names
+table, and kept as a run in ``benchmarks/history/``, from which ``docs/reference/benchmarks.md`` is
+made: of each benchmark the newest run. Rows are named that use a tenth more CPU seconds than in the
+one before. ``--quick`` takes small inputs, ``--long`` the largest; ``--only`` names
 benchmarks. One that fails stops nothing, is named at the end, and makes the exit code 1, and so
 does a row whose result is wrong.
 """
@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.common import Form, Result
-from benchmarks.history import FOLDER, keep, regressions
+from benchmarks.history import FOLDER, keep, path_of, regressions
 
 BENCHMARKS: Mapping[str, int] = {
     "windows": 720,
@@ -69,7 +69,6 @@ LONG_TIMES = 8
 MINUTES = 75
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "benchmarks."
-RESULTS = Path(__file__).with_name("results.json")
 _LOG_WIDTH = 190
 _TO_END_SECONDS = 10
 
@@ -83,10 +82,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"--{form}", dest="form", action="store_const", const=form, default=Form.NORMAL
         )
     parser.add_argument("--only", nargs="+", choices=list(BENCHMARKS))
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    parser.add_argument("--history", type=Path, default=FOLDER)
+    parser.add_argument("--history", type=Path, help="the folder of all runs", default=FOLDER)
     parser.add_argument("--minutes", type=float, help="end after so many minutes", default=None)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
+    parser.add_argument("--output", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     if asked.measure:
         return _measure(asked.measure, asked.form, asked.output)
@@ -96,19 +95,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not console.is_terminal:
         console = Console(width=_LOG_WIDTH)
     usual = [name for name in BENCHMARKS if asked.form is Form.LONG or name not in LONG_ALONE]
-    report = _run_all(asked.only or usual, asked.form, 60 * minutes, asked.output, console)
+    report = _run_all(asked.only or usual, asked.form, 60 * minutes, asked.history, console)
     console.print(table(report["rows"]))
-    console.print(f"Written to {asked.output}")
+    console.print(f"Written to {path_of(report, asked.history)}")
     for one in regressions(report, asked.history):
         console.print(f"[yellow]Dearer:[/] {one}", highlight=False, soft_wrap=True)
-    keep(report, asked.history)
     for name, reason in report["failed"].items():
         console.print(f"[red]Did not run to the end: {name}[/] ({reason})", highlight=False)
     return 1 if report["failed"] or not all(row["correct"] for row in report["rows"]) else 0
 
 
 def _run_all(
-    names: Sequence[str], form: Form, seconds: float, output: Path, console: Console
+    names: Sequence[str], form: Form, seconds: float, history: Path, console: Console
 ) -> dict[str, Any]:
     """Run one after the other; what is found is written after each."""
     began = time.monotonic()
@@ -131,7 +129,7 @@ def _run_all(
             report["failed"][name] = failure
         console.print(f"  {len(rows)} rows in {time.monotonic() - started:.0f} s")
         report["minutes"] = round((time.monotonic() - began) / 60, 1)
-        output.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+        keep(report, history)
     return report
 
 

@@ -1,22 +1,21 @@
-"""What did the newest benchmark run find? The tables of the benchmarks' page, from
-``benchmarks/results.json``."""
+"""What did the newest runs of the benchmarks find? The tables of the benchmarks' page, from
+``benchmarks/history``."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.run import figure
+from benchmarks.common import Form
+from benchmarks.history import FOLDER, newest
+from benchmarks.run import BENCHMARKS, figure
 from docs.tools.markdown import table
 
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results.json"
 
-
-def markdown() -> str:
-    """The run, and its rows."""
-    run = json.loads(RESULTS.read_text())
+def markdown(folder: Path = FOLDER) -> str:
+    """The rows of each benchmark in its newest run, and when that was."""
+    runs = newest(BENCHMARKS, Form.NORMAL.value, folder)
     head = (
         "Question",
         "Redolake",
@@ -27,16 +26,30 @@ def markdown() -> str:
         "Load",
         "Right",
     )
-    rows = [_cells(row) for row in run["rows"]]
-    return "\n\n".join([_sentence(run), table(head, rows), *_failed(run["failed"])])
+    rows = [
+        _cells(row) for name, run in runs.items() for row in run["rows"] if row["benchmark"] == name
+    ]
+    names: dict[str, list[str]] = {}
+    for name, run in sorted(runs.items(), key=lambda one: str(one[1]["began"]), reverse=True):
+        names.setdefault(_sentence(run), []).append(name)
+    when = [f"* {sentence}: {_listed(own)}." for sentence, own in names.items()]
+    failed = [
+        f"* `{name}` did not run to the end: {run['failed'][name]}."
+        for name, run in runs.items()
+        if name in run["failed"]
+    ]
+    return "\n\n".join(filter(None, ["\n".join(when), table(head, rows), "\n".join(failed)]))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _sentence(run: Mapping[str, Any]) -> str:
-    machine = run["machine"]
-    when = "" if run["began"] is None else f" of {run['began'][:10]}"
-    took = "" if run["minutes"] is None else f", {run['minutes']:g} minutes"
-    before = "" if run["load_before"] is None else f", load {run['load_before']:g} before it began"
-    return f"The {run['form']} run{when} on {machine['cores']} cores{took}{before}."
+    cores = run["machine"]["cores"]
+    return (
+        f"run of {run['began'][:10]} on {cores} cores, load {run['load_before']:g} before it began"
+    )
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
@@ -56,7 +69,3 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         figure(row["load"]),
         "yes" if row["correct"] else "**no**",
     ]
-
-
-def _failed(failed: Mapping[str, str]) -> list[str]:
-    return [f"* `{name}` did not run to the end: {reason}." for name, reason in failed.items()]

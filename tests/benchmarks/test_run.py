@@ -78,11 +78,9 @@ def test_what_fails_or_sticks_ends_nothing_else_and_is_named(
     """Rows that were found before count."""
     _with(monkeypatch, broken=600, stuck=STUCK_SECONDS, sound=600)
     monkeypatch.setattr(subprocess, "Popen", Hasty)
-    output = tmp_path / "results.json"
-    assert (
-        run.main(["--quick", "--output", str(output), "--history", str(tmp_path / "history")]) == 1
-    )
-    report = json.loads(output.read_text())
+    assert run.main(["--quick", "--history", str(tmp_path / "history")]) == 1
+    [kept] = (tmp_path / "history").iterdir()
+    report = json.loads(kept.read_text())
     found = {row["question"]: row["ours"] for row in report["rows"]}
     assert found == {"before it broke": 1.0, "before it stuck": 1.0, "how fast": 2.0}
     reasons = {name.rpartition(".")[2]: reason for name, reason in report["failed"].items()}
@@ -94,17 +92,13 @@ def test_right_results_end_well_and_wrong_ones_do_not(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     _with(monkeypatch, sound=600)
-    output = tmp_path / "results.json"
-    assert run.main(["--output", str(output), "--history", str(tmp_path / "history")]) == 0
-    [row] = json.loads(output.read_text())["rows"]
+    assert run.main(["--history", str(tmp_path / "one")]) == 0
+    [kept] = (tmp_path / "one").iterdir()
+    [row] = json.loads(kept.read_text())["rows"]
     assert (row["ours"], row["cpu_seconds"]) == (3.0, {"driver": 0.5})
-    assert (
-        run.main(
-            ["--output", str(output), "--history", str(tmp_path / "history"), "--minutes", "0"]
-        )
-        == 1
-    )
-    assert "no time was left" in output.read_text()
+    assert run.main(["--history", str(tmp_path / "other"), "--minutes", "0"]) == 1
+    [kept] = (tmp_path / "other").iterdir()
+    assert "no time was left" in kept.read_text()
 
 
 def test_cpu_seconds_of_children_are_told_apart() -> None:
