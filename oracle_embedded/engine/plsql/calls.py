@@ -19,7 +19,7 @@ from oracle_embedded.engine.sql import plsql_nodes as nodes
 
 Given = dict[str, ast.Expr]
 _LOOSE = {"number", "text", "date", "timestamp", "tz", "ltz", "float", "double", "clob", "raw"}
-_SCALARS = _LOOSE | {"blob", "ids", "iym", "rowid"}
+_SCALARS = _LOOSE | {"blob", "bool", "ids", "iym", "rowid"}
 
 
 def call(
@@ -164,6 +164,8 @@ def _takes(bind: Cell, parameter: nodes.Parameter, kind: PlType) -> bool:
     given, wanted = bind.type.family, kind.family
     if given == wanted or not {given, wanted} <= _SCALARS:
         return True
+    if "bool" in (given, wanted):
+        return False
     goes_in = (given, wanted) in IMPLICIT and (given, wanted) != ("text", "blob")
     return (goes_in or not parameter.is_in) and (
         not parameter.is_out or (wanted, given) in IMPLICIT

@@ -376,6 +376,7 @@ def test_users_of_the_dictionary_are_there(connect: Connect) -> None:
         pytest.param("date", b"\x01", id="raw-for-a-date"),
         pytest.param("clob", b"\x01", id="raw-for-a-clob"),
         pytest.param("date", 1, id="number-for-a-date"),
+        pytest.param("boolean", 1, id="number-for-a-boolean"),
     ],
 )
 @pytest.mark.parametrize("mode", ["in", "in out"])
