@@ -25,7 +25,9 @@ from tests.sources.adapters import READERS, Reader
 from tests.steps.harness import Source, source_of, table_id
 from tests.steps.memory_lake import MemoryLake
 
-KILLS, KILLS_LONG = 8, 200
+KILLS, KILLS_LONG = 5, 200
+SEEN = 8
+"""So many kills are enough to see a wrong way of resuming."""
 EFFECTS_MAX = 40
 
 oracle = oracle_with(
@@ -181,4 +183,4 @@ def test_debeziums_way_of_resuming_is_seen(
         killer.install(monkeypatch)
         monkeypatch.setattr(Connection, "resume", resume)
         with pytest.raises((AssertionError, CdcError)):
-            check(oracle, reader, source, live(oracle, reader, source, killer, KILLS))
+            check(oracle, reader, source, live(oracle, reader, source, killer, SEEN))

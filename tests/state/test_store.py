@@ -783,12 +783,12 @@ def _open(url: str) -> None:
 
 def test_many_processes_may_open_a_new_store_at_once(url: str) -> None:
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_open, args=(url,)) for _ in range(3)]
+    processes = [context.Process(target=_open, args=(url,)) for _ in range(2)]
     for process in processes:
         process.start()
     for process in processes:
         process.join(60)
-    assert [process.exitcode for process in processes] == [0, 0, 0]
+    assert [process.exitcode for process in processes] == [0, 0]
 
 
 def test_what_was_written_is_there_after_opening_again(

@@ -62,7 +62,7 @@ def _made(path: Path, merge: str = "auto") -> Iterator[Damaged]:
             yield Damaged(oracle, pipeline, mirror)
 
 
-@pytest.fixture(scope="module", params=["auto", "spark"])
+@pytest.fixture(scope="module", params=["auto", pytest.param("spark", marks=pytest.mark.slow)])
 def made(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, spark_process: None
 ) -> Iterator[Damaged]:
