@@ -122,17 +122,19 @@ def _columns(log: DeltaLog) -> list[dict[str, Any]]:
 def _column(position: int, field: Mapping[str, Any]) -> dict[str, Any]:
     kind = field["type"]
     simple = kind if isinstance(kind, str) else str(kind["type"])
-    decimal = _DECIMAL.fullmatch(simple)
-    digits = {} if decimal is None else {"type_precision": int(decimal[1]), "type_scale": int(decimal[2])}  # fmt: skip
+    more: dict[str, Any] = {}
+    if (decimal := _DECIMAL.fullmatch(simple)) is not None:
+        more |= {"type_precision": int(decimal[1]), "type_scale": int(decimal[2])}
+    if comment := (field.get("metadata") or {}).get("comment"):
+        more["comment"] = comment
     return {
         "name": field["name"],
         "type_text": _type_text(kind),
         "type_json": json.dumps({**field, "metadata": {}}),
         "type_name": _NAMES.get(simple, simple.partition("(")[0].upper()),
-        **digits,
         "position": position,
         "nullable": field["nullable"],
-        "comment": (field.get("metadata") or {}).get("comment"),
+        **more,
     }
 
 
