@@ -11,6 +11,7 @@ Source: "Nested Encoding" and "Metadata" of Apache Parquet's format.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from io import BytesIO
 from typing import BinaryIO
 
@@ -28,7 +29,10 @@ _PATH, _COLUMN_BYTES, _COLUMN_COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE = 3, 6, 7
 
 
 def nested_ending(
-    source: BinaryIO, struct: str, others: Callable[[int], pa.RecordBatch]
+    source: BinaryIO,
+    schema: pa.Schema,
+    struct: str,
+    others: Callable[[int], pa.RecordBatch],
 ) -> tuple[int, bytes] | None:
     """What makes a Parquet file whose first columns are the fields of a struct: so many first bytes
     of ``source`` go before the bytes that are returned. None if its columns are encoded otherwise
@@ -37,28 +41,33 @@ def nested_ending(
     Args:
         source: The file. Its columns are those of the struct, in their order, under any names;
             there may be more behind them.
-        struct: The struct, whose field of the schema is not nullable and whose fields are no
-            structs or lists.
-        others: Gives so many rows of all columns of the new file; the struct's values in them do
-            not matter. A row group of the source is asked for at once.
+        schema: The columns of the new file.
+        struct: One of them, whose fields are no structs or lists. It is never NULL in the file.
+        others: Gives so many rows of the other columns that are not NULL; a row group of the source
+            is asked for at once.
 
     Raises:
         ValueError: It is no Parquet file.
     """
     footer, end = read_footer(source)
-    made: dict[int, tuple[Struct, bytes]] = {}
+    at = schema.get_field_index(struct)
+    # Where the struct may be NULL each value of its fields has one level more.
+    schema = schema.set(at, schema.field(at).with_nullable(False))
+    whole, _ = _nulls(schema, 0)
+    if not _are_alike(footer, whole, struct):
+        return None
+    made: dict[int, tuple[_Columns, _Columns]] = {}
     pages, groups = bytearray(), list[Struct]()
-    whole: Struct = {}
     for group in _structs(footer, _GROUPS):
         rows = group[_ROWS][1]
         if rows == 0:
             continue
         if rows not in made:
-            made[rows] = _encoded_alone(others(rows))
-        whole, data = made[rows]
-        if not groups and not _are_alike(footer, whole, struct):
-            return None
-        columns = _joined(whole, data, group, struct, pages, end)
+            made[rows] = (
+                _Columns(*_encoded_alone(others(rows))),
+                _Columns(*_nulls(schema, rows)),
+            )
+        columns = _joined(*made[rows], group, struct, pages, end)
         groups.append(_group(columns, rows, len(groups)))
     if not groups:
         return None
@@ -70,6 +79,21 @@ def nested_ending(
     return end, bytes(pages) + footer_bytes(found)
 
 
+@lru_cache(maxsize=64)
+def _nulls(schema: pa.Schema, rows: int) -> tuple[Struct, bytes]:
+    """A file of rows that are NULL in all columns, which the chunks of a table have in common."""
+    arrays = [
+        pa.nulls(rows, one.type) if one.nullable else _of_nulls(rows, one.type) for one in schema
+    ]
+    return _encoded_alone(pa.RecordBatch.from_arrays(arrays, schema=schema))
+
+
+def _of_nulls(rows: int, kind: pa.StructType) -> pa.StructArray:
+    """Structs that are not NULL, of fields that are."""
+    fields = [kind.field(at) for at in range(kind.num_fields)]
+    return pa.StructArray.from_arrays([pa.nulls(rows, one.type) for one in fields], fields=fields)
+
+
 def _encoded_alone(rows: pa.RecordBatch) -> tuple[Struct, bytes]:
     """A file with one row group: its footer, and all of it."""
     sink = pa.BufferOutputStream()
@@ -77,6 +101,31 @@ def _encoded_alone(rows: pa.RecordBatch) -> tuple[Struct, bytes]:
         writer.write_batch(rows, row_group_size=max(1, rows.num_rows))
     data = sink.getvalue().to_pybytes()
     return read_footer(BytesIO(data))[0], data
+
+
+class _Columns:
+    """The columns of a file with one row group, by their paths."""
+
+    def __init__(self, footer: Struct, data: bytes) -> None:
+        [group] = _structs(footer, _GROUPS)
+        self.in_order = [(_path(chunk), chunk) for chunk in _structs(group, _COLUMNS)]
+        self._chunks = dict(self.in_order)
+        self._data = data
+
+    def put(self, path: tuple[bytes, ...], pages: bytearray, end: int) -> Struct | None:
+        """The column with its pages behind others, of which the first is at ``end``; None if there
+        is no such column."""
+        chunk = self._chunks.get(path)
+        if chunk is None:
+            return None
+        start = _start(chunk[_COLUMN][1])
+        moved = _moved(chunk, end + len(pages) - start)
+        pages += self._data[start : start + chunk[_COLUMN][1][_COLUMN_COMPRESSED][1]]
+        return moved
+
+
+def _path(chunk: Struct) -> tuple[bytes, ...]:
+    return tuple(chunk[_COLUMN][1][_PATH][1][1])
 
 
 def _structs(of: Struct, field: int) -> list[Struct]:
@@ -119,23 +168,21 @@ def _as_encoded(element: Struct) -> Struct:
 
 
 def _joined(
-    whole: Struct, data: bytes, group: Struct, struct: str, pages: bytearray, end: int
+    others: _Columns, nulls: _Columns, group: Struct, struct: str, pages: bytearray, end: int
 ) -> list[Struct]:
     """The columns of a row group: the struct's fields are those of ``group``, where they are; the
     pages of the others go behind ``pages``, of which the first is at ``end``."""
-    [own] = _structs(whole, _GROUPS)
     fields = iter(_structs(group, _COLUMNS))
     columns = []
-    for chunk in _structs(own, _COLUMNS):
-        column = chunk[_COLUMN][1]
-        if column[_PATH][1][1][0] == struct.encode():
+    for path, chunk in nulls.in_order:
+        if path[0] == struct.encode():
             there = next(fields)
-            nested = {**there[_COLUMN][1], _PATH: column[_PATH]}
+            nested = {**there[_COLUMN][1], _PATH: chunk[_COLUMN][1][_PATH]}
             columns.append({**there, _COLUMN: (Kind.STRUCT, nested)})
             continue
-        start = _start(column)
-        columns.append(_moved(chunk, end + len(pages) - start))
-        pages += data[start : start + column[_COLUMN_COMPRESSED][1]]
+        found = others.put(path, pages, end) or nulls.put(path, pages, end)
+        assert found is not None
+        columns.append(found)
     return columns
 
 

@@ -64,7 +64,7 @@ def place_nested(
         ValueError: The source is no Parquet file.
     """
     with Path(source).open("rb") as file:
-        made = nested_ending(file, struct, others)
+        made = nested_ending(file, schema, struct, others)
     if made is None:
         return None
     filesystem, root = filesystem_of(table)

@@ -223,8 +223,33 @@ def _snapshot_rows(
     image = before if before is not None else after
     assert image is not None
     rows = len(image)
+    values = _values(op, name, scn, schema, landed, ordinal)
+    target = change_schema(schema)
+    images = {"before": before, "after": after}
+    arrays = []
+    for field in target:
+        if field.name in images:
+            found = images[field.name]
+            arrays.append(pa.nulls(rows, field.type) if found is None else found.cast(field.type))
+        else:
+            arrays.append(repeated(values.get(field.name), rows, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def read_values(
+    name: str, scn: int, schema: TableSchema, landed: datetime | None, *, ordinal: int
+) -> dict[str, Any]:
+    """What all ``r`` rows of a chunk (:func:`read_changes`) say beside its own columns; NULL is
+    left out."""
+    values = _values("r", name, scn, schema, landed, ordinal)
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _values(
+    op: str, name: str, scn: int, schema: TableSchema, landed: datetime | None, ordinal: int
+) -> dict[str, Any]:
     absent = [] if op == "r" else absent_of_keys(schema)
-    values = {
+    return {
         "_cdc_op": op,
         COMMIT_SCN: scn,
         ORDINAL: ordinal,
@@ -236,16 +261,6 @@ def _snapshot_rows(
         "_cdc_columns": len(schema.columns),
         "_cdc_landed": landed,
     }
-    target = change_schema(schema)
-    images = {"before": before, "after": after}
-    arrays = []
-    for field in target:
-        if field.name in images:
-            found = images[field.name]
-            arrays.append(pa.nulls(rows, field.type) if found is None else found.cast(field.type))
-        else:
-            arrays.append(repeated(values.get(field.name), rows, field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=target)
 
 
 def repeated(value: Any, rows: int, kind: pa.DataType) -> pa.Array:

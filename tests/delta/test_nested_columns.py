@@ -74,21 +74,15 @@ def envelope(kinds: pa.Schema = KINDS, *, nullable: bool = False) -> pa.Schema:
     )
 
 
-def others(rows: int, schema: pa.Schema | None = None) -> pa.RecordBatch:
-    schema = envelope() if schema is None else schema
-    values: dict[str, Any] = {
-        "OP": "r",
-        "ABSENT": ["A", "B"],
-        "before": None,
-        "after": {},
-        "SCN": 12,
-    }
+def others(rows: int) -> pa.RecordBatch:
+    values: dict[str, Any] = {"OP": "r", "ABSENT": ["A", "B"], "SCN": 12}
+    schema = pa.schema([envelope().field(name) for name in values])
     return pa.RecordBatch.from_pylist([values] * rows, schema)
 
 
 def nested(path: Path) -> bytes:
     with path.open("rb") as file:
-        made = nested_ending(file, "after", others)
+        made = nested_ending(file, envelope(), "after", others)
     assert made is not None
     return path.read_bytes()[: made[0]] + made[1]
 
@@ -153,26 +147,16 @@ def test_a_footer_goes_through_as_it_is(tmp_path: Path) -> None:
     ],
 )
 def test_columns_that_are_encoded_otherwise_are_not_taken(tmp_path: Path, kinds: pa.Schema) -> None:
-    schema = envelope(kinds)
-
-    def beside(rows: int) -> pa.RecordBatch:
-        batch = others(rows)
-        at = schema.get_field_index("after")
-        nulls = [pa.nulls(rows, one.type) if one.nullable else pa.array(range(rows)) for one in kinds]  # fmt: skip
-        struct = pa.StructArray.from_arrays(nulls, fields=list(kinds))
-        columns = [struct if place == at else one for place, one in enumerate(batch.columns)]
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
-
     with written(tmp_path / "flat.parquet").open("rb") as file:
-        assert nested_ending(file, "after", beside) is None
+        assert nested_ending(file, envelope(kinds), "after", others) is None
 
 
 def test_a_file_without_rows_gives_none_and_another_file_is_refused(tmp_path: Path) -> None:
     pq.write_table(KINDS.empty_table(), tmp_path / "empty.parquet")
     with (tmp_path / "empty.parquet").open("rb") as file:
-        assert nested_ending(file, "after", others) is None
+        assert nested_ending(file, envelope(), "after", others) is None
     with pytest.raises(ValueError, match="no Parquet footer"):
-        nested_ending(BytesIO(b"PAR1 and something else"), "after", others)
+        nested_ending(BytesIO(b"PAR1 and something else"), envelope(), "after", others)
 
 
 def test_a_placed_file_is_the_same_file_and_copied_where_names_cannot_be_shared(

@@ -23,9 +23,8 @@ from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import CHANGELOG_INDEXED, MIRROR_INDEXED
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.schema.table import TableSchema
-from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.layout import change_schema, chunk_ordinal, mirror_schema
-from cdc_core.stage.snapshot import read_changes, reading_chunk
+from cdc_core.stage.snapshot import read_values, reading_chunk, repeated
 
 _AFTER = "after"
 
@@ -77,19 +76,14 @@ def changelog_files(
     where the change log, whose columns ``schema`` are, has others than the chunk. Errors as for
     :func:`mirror_files`."""
     columns = change_schema(schema)
-    # In a struct that may be NULL each value would have one level more.
-    at = columns.get_field_index(_AFTER)
-    written = columns.set(at, columns.field(at).with_nullable(False))
+    values = read_values(
+        chunk.name, chunk.manifest.scn, schema, chunk.moment, ordinal=chunk.ordinal
+    )
+    kinds = pa.schema([columns.field(name) for name in values])
 
     def beside(rows: int) -> pa.RecordBatch:
-        kinds = arrow_schema(schema)
-        empty = pa.RecordBatch.from_arrays(
-            [pa.nulls(rows, one.type) for one in kinds], schema=kinds
-        )
-        [found] = read_changes(
-            [empty], chunk.name, chunk.manifest.scn, schema, chunk.moment, ordinal=chunk.ordinal
-        )
-        return pa.RecordBatch.from_arrays(found.columns, schema=written)
+        arrays = [repeated(values[one.name], rows, one.type) for one in kinds]
+        return pa.RecordBatch.from_arrays(arrays, schema=kinds)
 
     files: list[NewFile] = []
     with reading_chunk(schema):
