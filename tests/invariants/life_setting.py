@@ -67,13 +67,12 @@ class LifeSetting:
         sabotage: str | None = None,
         say: Console | None = None,
     ) -> None:
-        self.folder, self.events, self.lake = folder, events, lake
+        self.folder, self.events, self.lake, self.tables = folder, events, lake, tables
         self.capture, self.scns_compared, self.sabotage = capture, scns_compared, sabotage
         self.say = say or Console(quiet=True)
         self.proof = Proof(seed, list(events))
         self.dice = Random(seed)
         self.way = way_of(capture, seed, folder / "oracle")
-        self.tables = [one for one in tables if one not in self.way.tables_left_out]
         self.server = EmbeddedServer(folder / "oracle", streams=self.way.streams)
         self.streams: dict[str, list[Stream]] = {}
         self._states: dict[str, str] = {}

@@ -43,13 +43,6 @@ LEFT_OUT: dict[Reads, Mapping[str, str]] = {
     "recordings": _LOGS,
 }
 """By what is read: the kinds of events that do not happen, and why."""
-TABLES_LEFT_OUT: dict[Reads, Mapping[str, str]] = {
-    "redo": {},
-    "files": {},
-    "server": {},
-    "recordings": {},
-}
-"""By what is read: the tables that are not captured, and why."""
 SOURCE = "proof"
 
 
@@ -61,11 +54,6 @@ class Way:
     reads: Reads
     capture: dict[str, Any] = field(default_factory=dict)
     streams: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def tables_left_out(self) -> Mapping[str, str]:
-        """See :data:`TABLES_LEFT_OUT`."""
-        return TABLES_LEFT_OUT[self.reads]
 
 
 def reads_of(capture: Capture, seed: int) -> Reads:
