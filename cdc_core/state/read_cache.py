@@ -28,6 +28,7 @@ from cdc_core.state.sql_tables import METADATA
 T = TypeVar("T")
 
 _ANSWERS_MAX = 1_000
+"""Behind so many, all are forgotten: a process that works alone has one version for days."""
 _ROWS_MAX = 1_000
 """Longer answers, such as all chunks of a large snapshot, are not cached."""
 _CLOSING_SECONDS = 0.1
@@ -158,7 +159,9 @@ class ReadCache:
             finally:
                 self._local.reads = outer
             is_short = not isinstance(found, Sized) or len(found) <= _ROWS_MAX
-            if is_short and len(answers) < _ANSWERS_MAX:
+            if is_short:
+                if len(answers) >= _ANSWERS_MAX:
+                    answers.clear()
                 answers[question] = found, {name: before[name] for name in read}
         if outer is not None:  # this question came up within another one
             outer.update(read)

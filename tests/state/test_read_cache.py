@@ -73,6 +73,20 @@ def test_long_answers_are_asked_for_each_time(file: str, monkeypatch: pytest.Mon
         assert len(sent) == 3
 
 
+def test_the_newest_answers_are_cached_however_many_came_before(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that works alone asks for another window each time, for days."""
+    monkeypatch.setattr("cdc_core.state.read_cache._ANSWERS_MAX", 3)
+    with Store.open(file, "src") as store:
+        store.source.save(SOURCE)
+        for low in range(100, 110):
+            assert store.windows.get(ScnWindow(Scn(low), Scn(low + 1))) is None
+        with statements(store) as sent:
+            assert [store.source.get() for _ in range(3)] == [SOURCE] * 3
+        assert len(sent) == 1
+
+
 def test_a_thread_that_reads_while_another_one_writes_sees_what_was_before(file: str) -> None:
     """The writer has the process's connection; what it has not committed is nobody's answer."""
     with Store.open(file, "src") as store:
