@@ -78,12 +78,20 @@ def place_nested(
 
 
 def _linked(filesystem: pafs.FileSystem, source: str, path: str) -> bool:
-    """Give the file a second name, where the file system is one and knows such names."""
+    """Give the file a second name, where the file system is one and knows such names. It is as new
+    as the name: VACUUM removes what is old and no commit names, and a chunk may have landed weeks
+    ago."""
     if not isinstance(filesystem, pafs.LocalFileSystem):
         return False
     try:
         os.link(source, path)
     except OSError:
+        return False
+    try:
+        os.utime(path)
+        make_durable(filesystem, path)
+    except OSError:  # of a file that is somebody else's
+        Path(path).unlink(missing_ok=True)
         return False
     return True
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -113,6 +115,26 @@ def test_the_tables_have_what_landed_and_what_encoding_its_rows_would_give(
     [file] = _folders(tmp_path)[1].glob("*.parquet")
     assert file.samefile(chunk.paths[0])
     assert chunk.apply(lake).skipped
+
+
+def test_a_chunk_that_landed_long_ago_survives_somebodys_vacuum_before_its_commit(
+    lake: DeltaLake, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """VACUUM removes files that no commit names and that are a week old; the file that the mirror takes is as new as its name there."""
+    chunk = _chunk(source)
+    long_ago = time.time() - 30 * 86_400
+    for path in chunk.paths:
+        os.utime(path, (long_ago, long_ago))
+    append = chunks._LoggedChunk.append
+
+    def vacuumed(*args: Any) -> None:
+        append(*args)
+        for folder in _folders(tmp_path):
+            DeltaTable(str(folder)).vacuum(168, dry_run=False, full=True)
+
+    monkeypatch.setattr(chunks._LoggedChunk, "append", vacuumed)
+    chunk.apply(lake)
+    assert [len(table) for table in _tables(tmp_path)] == [5, 5]
 
 
 def test_a_chunk_without_rows_adds_no_file(lake: DeltaLake, source: Source, tmp_path: Path) -> None:
