@@ -173,6 +173,14 @@ class UnityConfig(ConfigModel):
             raise ValueError("it holds a password: name the token under token_env")
         return uri
 
+    @field_validator("token")
+    @classmethod
+    def _fits_into_a_header(cls, token: SecretStr | None) -> SecretStr | None:
+        said = "" if token is None else token.get_secret_value()
+        if not (said.isascii() and said.isprintable()):
+            raise ValueError("it has a line break, or another character that no token has")
+        return token
+
 
 class CatalogConfig(ConfigModel):
     """Names under which a catalog knows the Delta tables. Fields are those of ``lake.mirror_path``,

@@ -11,11 +11,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from cdc_core.config import UnityConfig
 from cdc_core.delta.history import DeltaLog, read_log
@@ -27,6 +28,16 @@ _PASSING = frozenset({408, 429, 500, 502, 503, 504})
 _SQL = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 _NAMES = {"integer": "INT"}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Elsewhere the token has no business, and a POST would become a GET, which changes nothing."""
+
+    def redirect_request(self, *_: object) -> None:
+        """None: the redirection is an error."""
+
+
+_OPENER = build_opener(_NoRedirects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +91,7 @@ class UnityNames:
         request = Request(url, data, headers, method=method)  # noqa: S310  # http alone
         facts = {"uri": self.config.uri, "asked": f"{method} {path}"}
         try:
-            with urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310  # http alone
+            with _OPENER.open(request, timeout=_TIMEOUT_SECONDS) as answer:
                 return dict(json.loads(answer.read() or b"{}"))
         except HTTPError as error:
             if error.code == 404 and method != "POST":
@@ -90,12 +101,12 @@ class UnityNames:
             said = error.read().decode(errors="replace")[:300]
             raise LakeError(
                 "Unity Catalog refused",
-                hint="Check lake.catalog.catalog, which must exist, and what the token may do.",
+                hint="Check lake.catalog.unity.uri, lake.catalog.catalog, which must exist, and what the token may do.",
                 **facts,
                 status=error.code,
                 said=said,
             ) from error
-        except OSError as error:
+        except (OSError, HTTPException, ValueError) as error:  # a page that is no JSON, too
             raise _unreachable(facts, type(error).__name__) from error
 
 

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pydantic import SecretStr, ValidationError
 
-from cdc_core.config import LakeConfig, SourceConfig
+from cdc_core.config import LakeConfig, SourceConfig, UnityConfig
+from cdc_core.errors import LakeError
+from cdc_core.lake.unity import UnityNames
 from cdc_core.spark import session
 from cdc_core.steps import Pipeline
 from oracle_embedded.database import ADMIN
@@ -33,6 +36,8 @@ class Unity(ThreadingHTTPServer):
         self.schemas: set[str] = set()
         self.tables: dict[str, dict[str, Any]] = {}
         self.is_busy = False
+        self.status: int | None = None
+        self.page: bytes | None = None
 
     @property
     def uri(self) -> str:
@@ -72,8 +77,10 @@ class _Requests(BaseHTTPRequestHandler):
         return unquote(self.path).removeprefix(f"{API}/")
 
     def _answer(self, status: int, said: Any) -> None:
-        body = json.dumps(said).encode()
-        self.send_response(503 if self.server.is_busy else status)
+        body = json.dumps(said).encode() if self.server.page is None else self.server.page
+        self.send_response(503 if self.server.is_busy else self.server.status or status)
+        if self.server.status is not None:
+            self.send_header("Location", f"{self.server.uri}{API}/tables/there")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -174,6 +181,23 @@ def test_a_catalog_that_refuses_says_why(oracle: Oracle, tmp_path: Path) -> None
         assert "does not answer" in str(_failures(pipeline)), "nobody listens any more"
 
 
+def test_a_redirection_and_a_page_are_no_answers(tmp_path: Path) -> None:
+    """A proxy that sends a browser to its login, or to https: nothing was registered, and the token goes nowhere else."""
+    write_deltalake(tmp_path, pa.table({"ID": [1]}))
+    with running_unity() as unity:
+        names = UnityNames(UnityConfig(uri=unity.uri, token=SecretStr(TOKEN)))
+        unity.schemas.add("unity.demo")
+        unity.tables["there"] = {}
+        for status in (301, 302, 303, 307, 308):
+            unity.status = status
+            with pytest.raises(LakeError, match="refused") as error:
+                names.create("unity.demo.orders", str(tmp_path))
+            assert error.value.facts["status"] == status
+        unity.status, unity.page = None, b"<html>log in</html>"
+        with pytest.raises(LakeError, match="does not answer"):
+            names.place("there")
+
+
 @pytest.mark.parametrize(
     ("catalog", "says"),
     [
@@ -181,6 +205,7 @@ def test_a_catalog_that_refuses_says_why(oracle: Oracle, tmp_path: Path) -> None
         ({"catalog": "u", "mirror_name": "a.{table}", "unity": {"uri": "https://u"}}, "three parts"),
         ({"catalog": "u", "unity": {"uri": "u"}}, "begins with https"),
         ({"catalog": "u", "unity": {"uri": "https://a:secret@u"}}, "token_env"),
+        ({"catalog": "u", "unity": {"uri": "https://u", "token": "secret\n"}}, "line break"),
     ],
 )  # fmt: skip
 def test_what_is_no_catalog_is_refused(catalog: dict[str, Any], says: str) -> None:
