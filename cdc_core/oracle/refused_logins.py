@@ -3,7 +3,7 @@
 Oracle's profiles lock an account after some failed logins (FAILED_LOGIN_ATTEMPTS). Sensors that
 look every minute would lock it within minutes of a password's rotation, for those who know the new
 one too. So after each refusal a process waits twice as long before it sends the same password
-again.
+again, and of threads that send it at once, one does, and the others wait for what becomes of it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from cdc_core.errors import CdcError, ConfigError
 
 PAUSE_SECONDS_FIRST = 60.0
 PAUSE_SECONDS_MAX = 1800.0
+TURN_SECONDS_MAX = 10.0
+"""So long a login waits for one with the same password; a refusal takes less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class RefusedLogins:
     now: Callable[[], float] = time.monotonic
     _known: dict[bytes, _Refusal] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _turns: dict[bytes, threading.Lock] = field(default_factory=dict)
 
     @contextmanager
     def attempt(self, *credentials: str) -> Iterator[None]:
@@ -44,6 +47,18 @@ class RefusedLogins:
             ConfigError: Oracle refused the same a moment ago; the block has not run.
         """
         key = hashlib.sha256("\0".join(credentials).encode()).digest()
+        with self._lock:
+            turn = self._turns.setdefault(key, threading.Lock())
+        has_turn = turn.acquire(timeout=TURN_SECONDS_MAX)
+        try:
+            with self._attempt(key):
+                yield
+        finally:
+            if has_turn:
+                turn.release()
+
+    @contextmanager
+    def _attempt(self, key: bytes) -> Iterator[None]:
         with self._lock:
             known = self._known.get(key)
         if known is not None and (left := known.until - self.now()) > 0:

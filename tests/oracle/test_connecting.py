@@ -8,6 +8,8 @@ import os
 import socket
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +205,23 @@ def test_a_refused_password_is_not_sent_so_often_that_the_account_gets_locked(
     assert len(sent) == 8
     connect(_config(oracle)).close()
     assert len(sent) == 9
+
+
+def test_threads_that_log_in_at_once_send_a_refused_password_once(
+    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sessions of a snapshot, behind a rotation; ten failures lock an account."""
+    sent, ask = list[str](), oracledb.connect
+    monkeypatch.setattr("cdc_core.oracle.session.REFUSED_LOGINS", RefusedLogins())
+
+    def connected(**more: Any) -> Any:
+        sent.append(more["password"])
+        time.sleep(0.05)
+        return ask(**more)
+
+    monkeypatch.setattr(oracledb, "connect", connected)
+    wrong = OracleConfig.model_validate(oracle.login(CAPTURE, "before the rotation"))
+    with ThreadPoolExecutor(10) as pool:
+        refused = [one.exception() for one in [pool.submit(connect, wrong) for _ in range(10)]]
+    assert {type(one) for one in refused} == {ConfigError}
+    assert len(sent) == 1
