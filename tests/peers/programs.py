@@ -16,6 +16,7 @@ from oracle_embedded.server import EmbeddedServer
 PYTHON_PROGRAMS = {
     "django": ("django>=5.2,<5.3", "oracledb>=26.1,<27"),
     "dbt": ("dbt-oracle>=1.9,<1.11", "dbt-core<1.11"),
+    "airflow": ("apache-airflow-providers-oracle==4.7.1", "pandas"),
     "sling": ("sling-linux-amd64==1.4.10", "oracledb>=26.1,<27"),
 }
 """The packages that each client in Python needs; it is ``NAME_client.py`` in this folder. Later

@@ -10,7 +10,9 @@ from tests.peers.sqlalchemy_suite import run_suite
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("name", "uses"), [("django", 49), ("dbt", 12), ("sling", 7)])
+@pytest.mark.parametrize(
+    ("name", "uses"), [("django", 49), ("dbt", 12), ("airflow", 14), ("sling", 7)]
+)
 def test_a_program_in_python_works(name: str, uses: int) -> None:
     try:
         results = run_python(name)
