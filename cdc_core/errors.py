@@ -111,14 +111,14 @@ def no_day_hint(*columns: str, as_text: bool = True) -> str:
     names = [in_yaml(one) for one in columns] or [ANY_COLUMN]
     options = ", ".join(f"{one}: text" for one in names)
     others = (
-        f"Without such days, by a correction of the row in Oracle or by `columns_exclude: "
-        f"[{', '.join(names)}]` of the table, {RESNAPSHOT} reads the table again."
+        f"orrect the row in Oracle, or set `columns_exclude: [{', '.join(names)}]` for the table; "
+        f"then {RESNAPSHOT} reads the table again."
     )
     if not as_text:
-        return others
+        return f"C{others}"
     return (
         f"Set `columns_as: {{{options}}}` for the table, which holds every day of Oracle's "
-        f"calendar, then run `redolake table resnapshot --fresh {ANY_TABLE}`. {others}"
+        f"calendar, then run `redolake table resnapshot --fresh {ANY_TABLE}`. Or c{others}"
     )
 
 

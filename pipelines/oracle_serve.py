@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import secrets
+import shutil
 import signal
 import sys
 import tempfile
@@ -304,16 +305,26 @@ def _print_login(server: EmbeddedServer, login: Login, options: str, *, as_json:
 def next_steps(dsn: str, login: Login, options: str = "") -> str:
     """What to type next to capture this database's tables, with an option of ``redolake init``, and
     how other clients connect."""
+    own = Path(sys.argv[0])
+    redolake = str(own) if own.name == "redolake" and shutil.which(own.name) is None else "redolake"
     return f"""
-Make a table, as {login.user} with any client (JDBC: jdbc:oracle:thin:@//{dsn}):
-  CREATE TABLE ORDERS (ORDER_NO NUMBER PRIMARY KEY, STATUS VARCHAR2(20));
-  ALTER TABLE ORDERS ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;
-  INSERT INTO ORDERS VALUES (4711, 'new');
-Then, in another terminal:
+Make a table, as {login.user} with any client (JDBC: jdbc:oracle:thin:@//{dsn}), for example in another terminal:
+{sys.executable} - <<END
+import oracledb
+with oracledb.connect(user="{login.user}", password="{login.password}", dsn="{dsn}") as owner:
+    for sql in (
+        "CREATE TABLE ORDERS (ORDER_NO NUMBER PRIMARY KEY, STATUS VARCHAR2(20))",
+        "ALTER TABLE ORDERS ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS",
+        "INSERT INTO ORDERS VALUES (4711, 'new')",
+    ):
+        owner.cursor().execute(sql)
+    owner.commit()
+END
+Then capture it:
   export REDOLAKE_ORACLE_PASSWORD='{login.capture_password}' REDOLAKE_CONFIG=defs.yaml
-  redolake init --name {login.user.lower()} --dsn {dsn} --user '{login.capture_user}' \\
+  {redolake} init --name {login.user.lower()} --dsn {dsn} --user '{login.capture_user}' \\
       --password-env REDOLAKE_ORACLE_PASSWORD --table '{login.user}.*'{options}
-  redolake doctor && redolake snapshot && redolake run --loop
+  {redolake} doctor && {redolake} snapshot && {redolake} run --loop
 Ctrl-C ends this server."""
 
 

@@ -183,7 +183,7 @@ def explain_lag(facts: LagFacts) -> LagVerdict:
     if facts.oracle_error is not None:
         return LagVerdict(
             "oracle",
-            f"Oracle cannot be reached: {facts.oracle_error}",
+            facts.oracle_error,
             "`redolake doctor` says what is missing",
         )
     if facts.scn_table is None:
@@ -239,7 +239,7 @@ def _of_table(facts: LagFacts) -> LagVerdict:
     slowest = min(known, key=lambda one: one.position or 0)
     return LagVerdict(
         "table",
-        f"{slowest.table} is {slowest.state} and takes no windows: {slowest.reason}",
+        f"{slowest.table} {'has' if slowest.state == 'failed' else 'is'} {slowest.state} and takes no windows: {slowest.reason}",
         slowest.way_out,
     )
 

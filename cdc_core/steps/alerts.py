@@ -91,16 +91,15 @@ def _notification(ctx: Context, kind: str, alert: Alert) -> Notification:
 
 def _of_source(found: SourceStatus) -> Iterator[Alert]:
     if found.scn_oracle is None:
-        why = found.oracle_error or "nobody asked"
         yield Alert(
             kind="oracle",
-            what=f"Oracle cannot be reached: {why}",
+            what=found.oracle_error or "nobody asked Oracle",
             what_to_do="`redolake doctor` says what is missing.",
         )
     if found.last_error:
         yield Alert(
             kind="window",
-            what=f"the next window cannot be carried, and all tables wait: {found.last_error}",
+            what=f"the next window fails, and all tables wait: {found.last_error}",
             what_to_do="`redolake lag` says what to change.",
         )
 

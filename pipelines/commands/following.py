@@ -4,10 +4,11 @@ happened everywhere else."""
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -18,7 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from cdc_core.errors import CdcError
+from cdc_core.errors import CdcError, OracleUnavailableError
 from cdc_core.model.wording import counted
 from pipelines.commands.inspect import duration, progress_text
 from pipelines.commands.pdbs import print_stopped
@@ -65,6 +66,7 @@ class Lines:
         self._pipelines = dict(pipelines)
         self._console = console
         self._told = time.monotonic()
+        self._has_failed = False
 
     def __enter__(self) -> Self:
         return self
@@ -91,9 +93,14 @@ class Lines:
     def failed(self, error: CdcError, name: str = "") -> None:
         """Print it on standard error."""
         print_stopped(name, error) if name else print_error(error)
+        self._has_failed = True
 
     def rests(self, seconds: float) -> None:
-        """Sleep."""
+        """Sleep; after a failure, say when that was and how long."""
+        if self._has_failed:
+            self._has_failed = False
+            told = f"{datetime.now():%H:%M:%S} next attempt in {duration(seconds)}"
+            print(told, file=sys.stderr, flush=True)
         time.sleep(seconds)
 
 
@@ -159,6 +166,7 @@ class Board:
     def failed(self, error: CdcError, name: str = "") -> None:
         """Keep the error with the warnings."""
         self._warnings.add(f"{name}: {error}" if name else str(error), failed=name)
+        self._panels[name].failed(error)
 
     def rests(self, seconds: float) -> None:
         """Sleep, and count down."""
@@ -187,6 +195,13 @@ class _Panel:
             self._step(step)
             yield step
         self._look(is_due=True)
+
+    def failed(self, error: CdcError) -> None:
+        """A round ended early: show the lag as it grows, and that Oracle is silent if it is."""
+        self._seen.status = replace(
+            self._pipeline.status(ask_oracle=False),
+            oracle_error=error.message if isinstance(error, OracleUnavailableError) else None,
+        )
 
     def says(self, text: str) -> None:
         """What is being done, empty when nothing is any more."""
@@ -243,11 +258,14 @@ class _Panel:
     def _head(self) -> RenderableType:
         seen, status = self._seen, self._seen.status
         spent = duration(time.monotonic() - self._began)
-        where = "Oracle does not answer" if status.oracle_error else "Oracle is"
-        at = "" if status.scn_oracle is None else f" at SCN {status.scn_oracle}"
+        where = "the last round failed"
+        if status.oracle_error:
+            where = "Oracle does not answer"
+        elif status.scn_oracle is not None:
+            where = f"Oracle is at SCN {status.scn_oracle}"
         done = f"{counted(seen.changes, 'change')} in {counted(seen.windows, 'window')}"
         return Text.from_markup(
-            f"[bold]{escape(status.source)}[/]  {where}{at}; {done} applied in {spent}"
+            f"[bold]{escape(status.source)}[/]  {where}; {done} applied in {spent}"
         )
 
     def _table(self) -> RenderableType:

@@ -157,8 +157,9 @@ def _size_lines(proposal: Proposal) -> list[str]:
         )
     if proposal.rows_per_second:
         minutes = rows / proposal.rows_per_second / 60
-        spent = "less than a minute" if minutes < 1 else f"{more}{minutes:,.0f} min"
-        lines[0] += f"; {spent} at the {proposal.rows_per_second:,.0f} rows/s just measured"
+        pace = f"at the {proposal.rows_per_second:,.0f} rows/s just measured"
+        spent = "less than a minute" if minutes < 1 else f"{more}{minutes:,.0f} min {pace}"
+        lines[0] += f"; {spent}"
     return lines
 
 
@@ -169,8 +170,8 @@ def _number_lines(captured: Sequence[TableProposal], *, as_patterns: bool) -> li
     lines = []
     if held:
         lines.append(
-            f"{counted(len(held), 'key column')} of type NUMBER without precision: columns_as holds"
-            " them as decimal(38,0)"
+            f"{counted(len(held), 'key column')} of type NUMBER without precision: held as "
+            "decimal(38,0) by columns_as"
         )
     if others := len(forms) - len(held):
         lines.append(

@@ -66,7 +66,7 @@ def status(
 
     --check prints one line: `orders OK: 3 tables, 12 s behind`, or what is wrong. The exit code is
     0 if all is well, 1 for warnings, and 2 for errors: a table that left the stream, rows in
-    quarantine, a window that cannot be carried, Oracle that does not answer, or what the
+    quarantine, a window that fails, Oracle that does not answer, or what the
     configuration's `alerts` bounds.
 
     The JSON keys are stable; see the reference page "What --json prints".
@@ -88,7 +88,7 @@ def _check(found: Mapping[str, tuple[SourceStatus, Sequence[Alert]]]) -> None:
     for one, alerts in found.values():
         behind = max((each.lag_seconds for each in one.tables if each.lag_seconds), default=None)
         lag = "" if behind is None else f", {duration(behind)} behind"
-        said = "; ".join(each.what for each in alerts)
+        said = "; ".join(each.what.rstrip(".") for each in alerts)
         verdict = "OK" if not alerts else "ERROR" if _is_error(alerts) else "WARNING"
         said = said or f"{counted(len(one.tables), 'table')}{lag}"
         out().print(f"{one.source} {verdict}: {said}", soft_wrap=True, markup=False)
@@ -230,8 +230,8 @@ def show_status(found: SourceStatus, console: Console) -> None:
     if found.scn_oracle is not None:
         console.print(f"[bold]{found.source}[/]: Oracle is at SCN {found.scn_oracle}")
     else:
-        why = f": {escape(found.oracle_error)}" if found.oracle_error else ""
-        console.print(f"[bold]{found.source}[/]: Oracle cannot be reached{why}", soft_wrap=True)
+        why = escape(found.oracle_error or "Oracle cannot be reached")
+        console.print(f"[bold]{found.source}[/]: [red]{why}[/]", soft_wrap=True)
     console.print(
         f"windows: {found.windows_applied} applied, {found.windows_captured} captured, "
         f"{found.windows_planned} planned; open transactions: {found.open_transactions}"
@@ -295,7 +295,7 @@ def show_status(found: SourceStatus, console: Console) -> None:
     for one in found.tables:
         if one.reason:
             console.print(
-                f"[red]{one.table}[/] {one.state} since {one.since}: {escape(one.reason)}",
+                f"[red]{one.table}[/] {one.state} since {time_text(one.since)}: {escape(one.reason)}",
                 soft_wrap=True,
             )
             console.print(f"  {escape(one.way_out or '')}", soft_wrap=True)

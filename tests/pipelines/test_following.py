@@ -100,7 +100,7 @@ def test_several_pluggable_databases_stand_one_below_the_other(
         list(board.follow(other.run_once(), "TWO"))
         board.failed(OracleUnavailableError("the database is not open"), "ONE")
         first, second = shown(board).split("other  Oracle is at SCN ")
-        assert first.startswith("src  Oracle is at SCN ")
+        assert first.startswith("src  Oracle does not answer; ")
         assert "Last window:  none with changes yet" in first
         assert "1 change in 1 table" in second
         assert "ONE: the database is not open" in second
