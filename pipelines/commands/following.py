@@ -349,7 +349,7 @@ class _Warning:
 
 
 class _Warnings:
-    """The newest warnings and failures, each once."""
+    """The newest warnings and failures, each once. Threads that work may add some at any time."""
 
     def __init__(self) -> None:
         self._kept: deque[_Warning] = deque(maxlen=WARNINGS_SHOWN)
@@ -357,7 +357,7 @@ class _Warnings:
     def add(self, text: str, failed: str | None = None) -> None:
         """Keep one, or count it."""
         now = datetime.now(UTC)
-        for one in self._kept:
+        for one in list(self._kept):
             if one.text == text and one.over is None:
                 one.last, one.times = now, one.times + 1
                 return
@@ -365,7 +365,7 @@ class _Warnings:
 
     def are_over(self, name: str) -> None:
         """A round of the source came to its end: what failed before does not any more."""
-        for one in self._kept:
+        for one in list(self._kept):
             if one.failed == name and one.over is None:
                 one.over = datetime.now(UTC)
 

@@ -111,3 +111,22 @@ def test_only_a_loop_on_a_terminal_has_a_board(pipeline: Pipeline) -> None:
     assert isinstance(view_of({"": pipeline}, terminal(), loop=True), Board)
     assert isinstance(view_of({"": pipeline}, lines, loop=True), Lines)
     assert isinstance(view_of({"": pipeline}, terminal(), loop=False), Lines)
+
+
+def test_a_warning_may_come_while_warnings_are_looked_through() -> None:
+    """Threads that capture and apply log; the board must not end the loop for that."""
+    warnings = following._Warnings()
+
+    class Meanwhile(str):
+        def __eq__(self, other: object) -> bool:
+            warnings.add(f"while {self} is compared")
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    for one in range(3):
+        warnings.add(f"failure {one}", failed=Meanwhile("hr"))
+    warnings.are_over("hr")
+    lines = [str(one) for one in warnings.shown()]
+    assert [one for one in lines if "failure" in one] == [one for one in lines if "over" in one]
+    assert "while hr is compared" in lines[-1]
