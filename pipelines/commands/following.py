@@ -8,6 +8,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, Self
@@ -198,8 +199,12 @@ class _Panel:
 
     def failed(self, error: CdcError) -> None:
         """A round ended early: show the lag as it grows, and that Oracle is silent if it is."""
+        found = self._seen.status
+        with suppress(CdcError):  # the metadata store may be what failed
+            found = self._pipeline.status(ask_oracle=False)
         self._seen.status = replace(
-            self._pipeline.status(ask_oracle=False),
+            found,
+            scn_oracle=None,
             oracle_error=error.message if isinstance(error, OracleUnavailableError) else None,
         )
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from cdc_core.errors import OracleUnavailableError
+from cdc_core.errors import OracleUnavailableError, StoreUnavailableError
 from cdc_core.steps import Pipeline
 from pipelines.commands import following
 from pipelines.commands.following import Board, Lines, view_of
@@ -111,6 +111,22 @@ def test_only_a_loop_on_a_terminal_has_a_board(pipeline: Pipeline) -> None:
     assert isinstance(view_of({"": pipeline}, terminal(), loop=True), Board)
     assert isinstance(view_of({"": pipeline}, lines, loop=True), Lines)
     assert isinstance(view_of({"": pipeline}, terminal(), loop=False), Lines)
+
+
+def test_a_metadata_store_that_fails_does_not_end_the_loop(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The board cannot ask it how far the source is, and says what failed."""
+    board = Board({"": pipeline}, terminal())
+    down = StoreUnavailableError("the metadata store failed", hint="Look at it.")
+
+    def fails(**_: object) -> None:
+        raise down
+
+    monkeypatch.setattr(pipeline, "status", fails)
+    board.failed(down)
+    assert "the last round failed; " in shown(board)
+    assert "the metadata store failed" in shown(board)
 
 
 def test_a_warning_may_come_while_warnings_are_looked_through() -> None:
