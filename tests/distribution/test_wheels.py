@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
-import sysconfig
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
@@ -14,8 +12,8 @@ from zipfile import ZipFile
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-FOLDERS = {"redolake": ROOT, "redolake_oracle_embedded": ROOT / "oracle_embedded"}
+from tests.distribution.wheels import ROOT, build, install
+
 PACKAGES = {
     "redolake": {"cdc_core", "diagnosis", "assets", "pipelines", "redolake"},
     "redolake_oracle_embedded": {"oracle_embedded"},
@@ -25,11 +23,7 @@ PACKAGES = {
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ZipFile]:
     """Both wheels, built from this folder."""
-    target = tmp_path_factory.mktemp("dist")
-    for folder in FOLDERS.values():
-        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return {path.name.split("-")[0]: ZipFile(path) for path in target.glob("*.whl")}
+    return build(tmp_path_factory.mktemp("dist"))
 
 
 def _metadata(wheel: ZipFile) -> Message:
@@ -98,14 +92,7 @@ def test_both_wheels_work_in_an_empty_environment(
     wheels: dict[str, ZipFile], tmp_path: Path
 ) -> None:
     """Installed elsewhere, without the clone; only what they depend on comes from this environment."""
-    empty = tmp_path / "empty"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(empty)], check=True)
-    python = empty / "bin" / "python"
-    files = [str(wheel.filename) for wheel in wheels.values()]
-    uv = [sys.executable, "-m", "uv", "pip", "install", "--python", str(python)]
-    subprocess.run([*uv, "--quiet", "--offline", "--no-index", "--no-deps", *files], check=True)
-    [packages] = (empty / "lib").glob("python*/site-packages")
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    programs = install(wheels.values(), tmp_path / "empty")
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
     def run(*command: str) -> str:
@@ -114,11 +101,14 @@ def test_both_wheels_work_in_an_empty_environment(
         )
         return ended.stdout
 
-    redolake = str(empty / "bin" / "redolake")
+    redolake = str(programs / "redolake")
     assert run(redolake, "--version").split() == [
         "redolake",
         _metadata(wheels["redolake"])["Version"],
     ]
     assert "--scale" in run(redolake, "demo", "--help")
     code = "import assets, cdc_core, oracle_embedded, pipelines.definitions as p; print(p.__file__, cdc_core.__file__)"
-    assert all(file.startswith(str(empty)) for file in run(str(python), "-c", code).split())
+    assert all(
+        file.startswith(str(programs.parent))
+        for file in run(str(programs / "python"), "-c", code).split()
+    )
