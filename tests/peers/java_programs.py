@@ -50,7 +50,7 @@ PROGRAMS: dict[str, tuple[Jar, ...]] = {
         Jar("com.fasterxml", "classmate", "1.5.1", "aab4de3006808c09d25dd4ff4a3611cfb63c95463cfd99e73d2e1680d229a33b"),
         Jar("net.bytebuddy", "byte-buddy", "1.14.18", "52117af1696a53aa77c131353074ada25ccbdf2df511f2af33fad6704fa95104"),
         Jar("jakarta.xml.bind", "jakarta.xml.bind-api", "4.0.0", "57e3796ad5753640088f5f9d3c53c183f2c250b7dad90529ea3e19a5515aa122"),
-        Jar("jakarta.activation", "jakarta.activation-api", "2.1.0", "56e8d994095fe49c28138c60291482f66f18d12ac2b720e938697dce6a3135c7"),
+        Jar("jakarta.activation", "jakarta.activation-api", "2.1.1", "33bae3f0f12dbb5a7afc81d802a130359cdb44bbc7fb4b213f49b349d0491a04"),
         Jar("org.glassfish.jaxb", "jaxb-runtime", "4.0.2", "1bc271e61b71ca4bd89eb053f3d2c91d478211b02a8982cb520f216fe0e9a939"),
         Jar("org.glassfish.jaxb", "jaxb-core", "4.0.2", "d7ff2954ad78480bbab9391cccff3a22f42a82b6e09aeca1c7d502411c470ccd"),
         Jar("org.eclipse.angus", "angus-activation", "2.0.0", "3a12d321a0f35aa9458ff9b6ee93a3de76b78e3f18b077c81721473d83079147"),
