@@ -155,7 +155,16 @@ def test_the_command_of_the_image_is_one() -> None:
     [command] = [rest for name, rest in stages()["spark"] if name == "CMD"]
     assert_parses(yaml.safe_load(command))
     [setup] = [rest for name, rest in stages()["packages-spark"][-1:] if name == "RUN"]
-    assert_parses(["redolake", *setup.split("bin/redolake ")[1].split()])
+    assert_parses(["redolake", *setup.split("bin/redolake ")[1].split("&&")[0].split()])
+
+
+@pytest.mark.parametrize("target", ["slim", "spark"])
+def test_compiled_code_belongs_to_the_user_of_the_image(target: str) -> None:
+    """Nobody else's is run (`cdc_core/decode/kernels/cache.py`)."""
+    [user] = {rest for name, rest in stages()[target] if name == "USER"}
+    commands = [rest for name, rest in stages()[f"packages-{target}"] if name == "RUN"]
+    assert re.search(rf"&& +chown -R {user} \S+/cdc_core/decode/kernels/__pycache__$", commands[-1])
+    assert (ROOT / "cdc_core" / "decode" / "kernels" / "cache.py").is_file()
 
 
 def test_the_image_has_the_versions_that_the_tests_have() -> None:
