@@ -19,6 +19,7 @@ from cdc_core.errors import CdcError, ConfigError
 
 PAUSE_SECONDS_FIRST = 60.0
 PAUSE_SECONDS_MAX = 1800.0
+_REFUSED = "ORA-01017"
 TURN_SECONDS_MAX = 10.0
 """So long a login waits for one with the same password; a refusal takes less."""
 
@@ -41,7 +42,8 @@ class RefusedLogins:
 
     @contextmanager
     def attempt(self, *credentials: str) -> Iterator[None]:
-        """A login is tried in the block; a ConfigError there is Oracle's refusal.
+        """A login is tried in the block. A wrong password counts; an account that is locked, or a
+        connect string that leads nowhere, may be put right at any time.
 
         Raises:
             ConfigError: Oracle refused the same a moment ago; the block has not run.
@@ -68,6 +70,8 @@ class RefusedLogins:
         try:
             yield
         except ConfigError as error:
+            if error.facts.get("ora") != _REFUSED:
+                raise
             pause = PAUSE_SECONDS_FIRST if known is None else 2 * known.pause
             pause = min(pause, PAUSE_SECONDS_MAX)
             with self._lock:

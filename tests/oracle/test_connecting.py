@@ -207,6 +207,22 @@ def test_a_refused_password_is_not_sent_so_often_that_the_account_gets_locked(
     assert len(sent) == 9
 
 
+def test_an_account_that_is_unlocked_is_used_at_once(
+    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks for a locked account makes nothing worse, and the DBA is not to wait for half an hour."""
+
+    def locked(**_: Any) -> Any:
+        raise oracledb.DatabaseError("ORA-28000: The account is locked.")
+
+    monkeypatch.setattr("cdc_core.oracle.session.REFUSED_LOGINS", RefusedLogins())
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(oracledb, "connect", locked)
+        with pytest.raises(ConfigError, match="account is locked"):
+            connect(_config(oracle))
+    connect(_config(oracle)).close()
+
+
 def test_threads_that_log_in_at_once_send_a_refused_password_once(
     oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
