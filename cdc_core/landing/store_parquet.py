@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, cast
@@ -171,7 +172,8 @@ class _HashedFile:
         self._file.close()
 
     def discard(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # a full disk has no room for what the buffer holds
+            self._file.close()
 
 
 def scratch_file(folder: Path) -> BinaryIO:

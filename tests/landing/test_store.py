@@ -423,3 +423,11 @@ def test_a_plan_that_another_process_keeps_at_the_same_moment_is_kept(
     keep_plan(store, "s5", [chunk])
     [plan] = kept_plans(store, "src", kept_plan_names(store, "src"))
     assert plan.chunks == (chunk,)
+
+
+def test_a_file_is_given_up_on_a_full_disk_without_a_further_error() -> None:
+    """Its buffer finds no room when the file is closed; what stopped the step is told, not that."""
+    file = store_parquet._HashedFile(Path("/dev/full"))
+    file.write(b"rows")
+    file.discard()
+    file.write(b"the footer of a writer that is collected later")
