@@ -3,46 +3,69 @@ being encoded again?
 
 A column of a Parquet file is some pages in each row group, and the footer says where they are. In a
 struct that is never NULL, a field's pages are those of the same column alone, byte by byte: only a
-level that may be missing has a definition level. So the new file begins with the pages of the first
-one as they are; behind them come the pages of the other columns, and a footer that names both.
-Source: "Nested Encoding" and "Metadata" of Apache Parquet's format.
+level that may be missing has a definition level. So the new file has the pages of the other
+columns, then those of the first file as they are, and a footer that names both.
+
+The other columns come first, since one of them is the first column of the new file: whoever reads a
+file in splits (Spark) takes a row group into the split that has its middle, counted from where the
+pages of its first column begin, and into none if that is behind the end of the file. Source:
+"Nested Encoding" and "Metadata" of Apache Parquet's format; ``ParquetMetadataConverter`` of Apache
+Parquet for Java, ``filterFileMetaDataByMidpoint``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cdc_core.delta.parquet_footer import Kind, Struct, footer_bytes, read_footer
+from cdc_core.delta.parquet_footer import MAGIC, Kind, Struct, footer_bytes, read_footer
 
 # Numbers of fields in parquet.thrift, by the struct that has them.
 _SCHEMA, _FILE_ROWS, _GROUPS = 2, 3, 4
 _ELEMENT_NAME, _ELEMENT_CHILDREN, _ELEMENT_FIELD_ID = 4, 5, 9
 _COLUMNS, _BYTES, _ROWS, _GROUP_OFFSET, _COMPRESSED, _ORDINAL = 1, 2, 3, 5, 6, 7
 _COLUMN_OFFSET, _COLUMN = 2, 3
+_PAGE_INDEX = 4, 5, 6, 7
 _PATH, _COLUMN_BYTES, _COLUMN_COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE = 3, 6, 7, 9, 11
+_INDEX_PAGE_AND_FILTER = 10, 14, 15
 
 
-def nested_ending(
+@dataclass(frozen=True, slots=True)
+class NestedFile:
+    """A file: ``beginning``, the bytes of the source from ``start`` to ``end``, and ``ending``."""
+
+    beginning: bytes
+    start: int
+    end: int
+    ending: bytes
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return len(self.beginning) + self.end - self.start + len(self.ending)
+
+
+def nested_file(
     source: BinaryIO,
     schema: pa.Schema,
     struct: str,
     others: Callable[[int], pa.RecordBatch],
-) -> tuple[int, bytes] | None:
-    """What makes a Parquet file whose first columns are the fields of a struct: so many first bytes
-    of ``source`` go before the bytes that are returned. None if its columns are encoded otherwise
-    than that struct's fields, or it has no row.
+) -> NestedFile | None:
+    """A Parquet file that has the columns of another one as the fields of a struct. None if they
+    are encoded otherwise than that struct's fields, or there is no row.
 
     Args:
         source: The file. Its columns are those of the struct, in their order, under any names;
             there may be more behind them.
         schema: The columns of the new file.
-        struct: One of them, whose fields are no structs or lists. It is never NULL in the file.
+        struct: One of them, not the first, whose fields are no structs or lists. It is never NULL
+            in the file.
         others: Gives so many rows of the other columns that are not NULL; a row group of the source
             is asked for at once.
 
@@ -57,7 +80,7 @@ def nested_ending(
     if not _are_alike(footer, whole, struct):
         return None
     made: dict[int, tuple[_Columns, _Columns]] = {}
-    pages, groups = bytearray(), list[Struct]()
+    pages, added = bytearray(MAGIC), list[tuple[Struct, list[_Chunk]]]()
     for group in _structs(footer, _GROUPS):
         rows = group[_ROWS][1]
         if rows == 0:
@@ -67,16 +90,20 @@ def nested_ending(
                 _Columns(*_encoded_alone(others(rows))),
                 _Columns(*_nulls(schema, rows)),
             )
-        columns = _joined(*made[rows], group, struct, pages, end)
-        groups.append(_group(columns, rows, len(groups)))
-    if not groups:
+        added.append((group, _added(*made[rows], struct, pages)))
+    if not added:
         return None
+    by = len(pages) - len(MAGIC)
+    groups = [
+        _group(_joined(group, columns, by), group[_ROWS][1], number)
+        for number, (group, columns) in enumerate(added)
+    ]
     found = {
         **whole,
         _FILE_ROWS: footer[_FILE_ROWS],
         _GROUPS: (Kind.LIST, (Kind.STRUCT, groups)),
     }
-    return end, bytes(pages) + footer_bytes(found)
+    return NestedFile(bytes(pages), len(MAGIC), end, footer_bytes(found))
 
 
 @lru_cache(maxsize=64)
@@ -112,14 +139,14 @@ class _Columns:
         self._chunks = dict(self.in_order)
         self._data = data
 
-    def put(self, path: tuple[bytes, ...], pages: bytearray, end: int) -> Struct | None:
-        """The column with its pages behind others, of which the first is at ``end``; None if there
-        is no such column."""
+    def put(self, path: tuple[bytes, ...], pages: bytearray) -> Struct | None:
+        """The column with its pages behind those that the new file begins with; None if there is no
+        such column."""
         chunk = self._chunks.get(path)
         if chunk is None:
             return None
         start = _start(chunk[_COLUMN][1])
-        moved = _moved(chunk, end + len(pages) - start)
+        moved = _moved(chunk, len(pages) - start)
         pages += self._data[start : start + chunk[_COLUMN][1][_COLUMN_COMPRESSED][1]]
         return moved
 
@@ -167,23 +194,37 @@ def _as_encoded(element: Struct) -> Struct:
     return {field: value for field, value in element.items() if field not in names}
 
 
-def _joined(
-    others: _Columns, nulls: _Columns, group: Struct, struct: str, pages: bytearray, end: int
-) -> list[Struct]:
-    """The columns of a row group: the struct's fields are those of ``group``, where they are; the
-    pages of the others go behind ``pages``, of which the first is at ``end``."""
-    fields = iter(_structs(group, _COLUMNS))
-    columns = []
+_Chunk: TypeAlias = tuple[Struct, bool]
+"""A column of a row group, and whether it is a field of the struct."""
+
+
+def _added(others: _Columns, nulls: _Columns, struct: str, pages: bytearray) -> list[_Chunk]:
+    """The columns of a row group; the pages of all but the struct's fields are put behind
+    ``pages``."""
+    columns: list[_Chunk] = []
     for path, chunk in nulls.in_order:
         if path[0] == struct.encode():
-            there = next(fields)
-            nested = {**there[_COLUMN][1], _PATH: chunk[_COLUMN][1][_PATH]}
-            columns.append({**there, _COLUMN: (Kind.STRUCT, nested)})
+            columns.append((chunk, True))
             continue
-        found = others.put(path, pages, end) or nulls.put(path, pages, end)
+        found = others.put(path, pages) or nulls.put(path, pages)
         assert found is not None
-        columns.append(found)
+        columns.append((found, False))
     return columns
+
+
+def _joined(group: Struct, columns: list[_Chunk], by: int) -> list[Struct]:
+    """The columns of a row group, of which the struct's fields are those of ``group``, whose pages
+    are so many bytes further behind."""
+    fields = iter(_structs(group, _COLUMNS))
+    found = []
+    for chunk, is_field in columns:
+        if is_field:
+            there = _moved(next(fields), by)
+            nested = {**there[_COLUMN][1], _PATH: chunk[_COLUMN][1][_PATH]}
+            found.append({**there, _COLUMN: (Kind.STRUCT, nested)})
+        else:
+            found.append(chunk)
+    return found
 
 
 def _start(column: Struct) -> int:
@@ -194,15 +235,20 @@ def _start(column: Struct) -> int:
 
 
 def _moved(chunk: Struct, by: int) -> Struct:
-    """A column of a row group whose pages are elsewhere."""
+    """A column of a row group whose pages are elsewhere, without what else says where something
+    is: indexes and filters are not taken along."""
     column = dict(chunk[_COLUMN][1])
     for field in (_DICTIONARY_PAGE, _DATA_PAGE):
         if field in column and column[field][1] > 0:
             column[field] = (Kind.I64, column[field][1] + by)
-    moved = {**chunk, _COLUMN: (Kind.STRUCT, column)}
+    moved = {**chunk, _COLUMN: (Kind.STRUCT, _left(column, _INDEX_PAGE_AND_FILTER))}
     if _COLUMN_OFFSET in chunk and chunk[_COLUMN_OFFSET][1] > 0:
         moved[_COLUMN_OFFSET] = (Kind.I64, chunk[_COLUMN_OFFSET][1] + by)
-    return moved
+    return _left(moved, _PAGE_INDEX)
+
+
+def _left(fields: Struct, without: tuple[int, ...]) -> Struct:
+    return {number: value for number, value in fields.items() if number not in without}
 
 
 def _group(columns: list[Struct], rows: int, number: int) -> Struct:

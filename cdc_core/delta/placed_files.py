@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from cdc_core.delta.appending import NewFile, make_durable, new_file_name
 from cdc_core.delta.file_statistics import statistics_of
 from cdc_core.delta.history import filesystem_of
-from cdc_core.delta.nested_columns import nested_ending
+from cdc_core.delta.nested_columns import NestedFile, nested_file
 from cdc_core.delta.storage import storing
 
 _COPIED_BYTES = 8 * 1024**2
@@ -41,7 +41,8 @@ def place_file(table: str, source: str, schema: pa.Schema, indexed: Sequence[str
     name = new_file_name()
     with storing("writing a file of a Delta table", path=table):
         if not _linked(filesystem, source, f"{root}/{name}"):
-            _copy_bytes(filesystem, source, f"{root}/{name}", Path(source).stat().st_size)
+            whole = NestedFile(b"", 0, Path(source).stat().st_size, b"")
+            _copy_bytes(filesystem, source, f"{root}/{name}", whole)
         found = pq.read_metadata(source)
     size = Path(source).stat().st_size
     return NewFile(name, found.num_rows, size, statistics_of(found, schema, indexed))
@@ -56,7 +57,7 @@ def place_nested(
     indexed: Sequence[str],
 ) -> NewFile | None:
     """Put a file into the folder of a Delta table whose struct has the columns of a file of this
-    machine (:func:`~cdc_core.delta.nested_columns.nested_ending`); None if they are encoded
+    machine (:func:`~cdc_core.delta.nested_columns.nested_file`); None if they are encoded
     otherwise, or there is no row. ``schema`` is the table's.
 
     Raises:
@@ -64,17 +65,16 @@ def place_nested(
         ValueError: The source is no Parquet file.
     """
     with Path(source).open("rb") as file:
-        made = nested_ending(file, schema, struct, others)
+        made = nested_file(file, schema, struct, others)
     if made is None:
         return None
     filesystem, root = filesystem_of(table)
     name = new_file_name()
     path = f"{root}/{name}"
     with storing("writing a file of a Delta table", path=table):
-        _copy_bytes(filesystem, source, path, *made)
+        _copy_bytes(filesystem, source, path, made)
         found = pq.read_metadata(path, filesystem=filesystem)
-    size = made[0] + len(made[1])
-    return NewFile(name, found.num_rows, size, statistics_of(found, schema, indexed))
+    return NewFile(name, found.num_rows, made.size, statistics_of(found, schema, indexed))
 
 
 def _linked(filesystem: pafs.FileSystem, source: str, path: str) -> bool:
@@ -96,16 +96,16 @@ def _linked(filesystem: pafs.FileSystem, source: str, path: str) -> bool:
     return True
 
 
-def _copy_bytes(
-    filesystem: pafs.FileSystem, source: str, path: str, count: int, ending: bytes = b""
-) -> None:
-    """Copy so many first bytes of a file, and put others behind them."""
+def _copy_bytes(filesystem: pafs.FileSystem, source: str, path: str, made: NestedFile) -> None:
     try:
         with Path(source).open("rb") as file, filesystem.open_output_stream(path) as target:
+            target.write(made.beginning)
+            file.seek(made.start)
+            count = made.end - made.start
             while count > 0 and (data := file.read(min(count, _COPIED_BYTES))):
                 target.write(data)
                 count -= len(data)
-            target.write(ending)
+            target.write(made.ending)
         make_durable(filesystem, path)
     except BaseException:
         with suppress(OSError):
