@@ -184,7 +184,7 @@ def write_file(
             if writing is not None:
                 wait([writing])
             if writer is not None:
-                with suppress(OSError):
+                with suppress(OSError, RuntimeError):  # of what was not written nothing is known
                     writer.close()
                 filesystem.delete_file(path)
             raise

@@ -44,7 +44,7 @@ def properties(name: str, value: str) -> DeltaLog:
         pytest.param(features("inCommitTimestamp"), [], True, id="times-in-commits"),
         pytest.param(features("clustering", "domainMetadata"), [], True, id="clustering"),
         pytest.param(features("v2Checkpoint"), [], True, id="checkpoints-of-version-2"),
-        pytest.param(features("rowTracking", "domainMetadata"), [], False, id="row-tracking"),
+        pytest.param(features("rowTracking", "domainMetadata"), [], True, id="row-tracking"),
         pytest.param(features("of-tomorrow"), [], False, id="a-feature-of-tomorrow"),
         pytest.param(replace(PLAIN, writer_version=4), [], False, id="change-data"),
         pytest.param(replace(PLAIN, writer_version=8), [], False, id="a-protocol-of-tomorrow"),
@@ -182,9 +182,7 @@ def test_times_in_commits_rise_whatever_the_clock_says(tmp_path: Path) -> None:
     assert count_rows(str(tmp_path)) == 1
 
 
-@pytest.mark.parametrize(
-    "feature", ["rowTracking", "identityColumns", "allowColumnDefaults", "of-tomorrow"]
-)
+@pytest.mark.parametrize("feature", ["identityColumns", "allowColumnDefaults", "of-tomorrow"])
 def test_a_feature_that_nobody_here_writes_is_named_and_is_no_conflict(
     tmp_path: Path, feature: str
 ) -> None:

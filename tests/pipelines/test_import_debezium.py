@@ -537,7 +537,7 @@ def test_check_compares_both_with_the_database(oracle: Oracle, tmp_path: Path) -
     password = {"SHOP_ORACLE_PASSWORD": oracle.login(CAPTURE)["password"]}
     result = run(file, "--file", tmp_path / "defs.yaml", "--check", **password)
     assert result.exit_code == 1
-    assert "2 tables are captured by both." in result.output
+    assert "Captured by both: 2 tables." in result.output
     assert (
         "DEMO.KEYLESS: only the connector captures it: the table has no primary key"
         in result.output

@@ -126,8 +126,8 @@ def test_snapshot_and_capture_take_both_to_one_scn_in_steps_of_their_own(
     cdb.pdbs[ONE].run("INSERT INTO T VALUES (2, 'new')")
     result = redolake("capture")
     assert result.exit_code == 0, result.output
-    assert f"{ONE}: 1 windows with" in result.output
-    assert f"{TWO}: 1 windows with" in result.output
+    assert f"{ONE}: 1 window with" in result.output
+    assert f"{TWO}: 1 window with" in result.output
     windows = {name: one["windows"] for name, one in found_json("windows")["pdbs"].items()}
     assert [one["key"] for one in windows[ONE]] == [one["key"] for one in windows[TWO]]
     assert redolake("apply").exit_code == 0
