@@ -109,44 +109,21 @@ task(
         rows("select count(*), sum(price) from goods"),
     ),
 )
+increment = (
+    *("run", "--mode", "incremental", "--primary-key", "id", "--update-key", "id"),
+    *("--src-conn", "ORACLE", "--src-stream", f"{user}.goods"),
+    *("--tgt-conn", "ORACLE", "--tgt-object", f"{user}.merged"),
+)
 rows("update goods set price = 1000 where id = 500")
 rows("insert into goods values (501, 'new', 1, sysdate, 'x')")
 task(
     "increment by key",
-    "run",
-    "--src-conn",
-    "ORACLE",
-    "--src-stream",
-    f"{user}.goods",
-    "--tgt-conn",
-    "ORACLE",
-    "--tgt-object",
-    f"{user}.merged",
-    "--mode",
-    "incremental",
-    "--primary-key",
-    "id",
-    "--update-key",
-    "id",
+    *increment,
     check=lambda: same(rows("select count(*), max(price) from merged"), [(501, 1000)]),
 )
 rows("insert into goods values (502, 'newer', 2, sysdate, 'y')")
 task(
     "second increment",
-    "run",
-    "--src-conn",
-    "ORACLE",
-    "--src-stream",
-    f"{user}.goods",
-    "--tgt-conn",
-    "ORACLE",
-    "--tgt-object",
-    f"{user}.merged",
-    "--mode",
-    "incremental",
-    "--primary-key",
-    "id",
-    "--update-key",
-    "id",
+    *increment,
     check=lambda: same(rows("select count(*) from merged"), [(502,)]),
 )
