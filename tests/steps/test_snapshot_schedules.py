@@ -262,7 +262,10 @@ class Schedule:
 
     def check(self) -> None:
         """Where the mirror is an image of one SCN, it is that of the table."""
-        record = self.source.record(self.name)
+        record = self.source.pipeline.store.tables.get(table_id(self.name))
+        if record is None:  # each process so far ended before it knew the table
+            self.did["unknown"] += 1
+            return
         scn = record.mirror_scn
         is_image = scn is not None and (record.consistent_scn or 0) <= scn
         if record.state == "ready" and is_image and not self.source.status(self.name).is_partial:
