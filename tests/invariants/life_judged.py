@@ -132,7 +132,7 @@ class JudgedLife(LifeSetting):
                 emptied=self.load.emptied if table == PARTS else (),
             )
             if isinstance(self._judged, JudgedDelta):
-                self.proof.violations += check_history(
+                found, states = check_history(
                     table,
                     TableId.parse(self.name(table)),
                     self.folder / "lake",
@@ -140,6 +140,10 @@ class JudgedLife(LifeSetting):
                     self.streams[table],
                     self.load.renamed.get(table, ()),
                 )
+                self.proof.violations += found
+                self.proof.states += states
+        if self.proof.states and not self.proof.states["ended"]:
+            self.proof.violations.append("no table's history has a state that ended")
 
     def _count_late(self) -> None:
         """Count new windows with redo from below them that came late, but for what the first window and tables that join read back."""

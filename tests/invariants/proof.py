@@ -34,7 +34,7 @@ class Passed:
 class Proof:
     """``happened`` counts events that took place by kind, ``kills`` by point. ``comparisons`` are the prover's own, ``reconciled``
     is what the pipeline says of itself; ``replayed`` counts windows and chunks; ``late`` are windows with redo that came late, where
-    landing is a folder, and windows of which commits came to light later; ``violations`` are illegal walks, wrong counts and inconsistent mirrors; ``consistent``
+    landing is a folder, and windows of which commits came to light later; ``states`` those of histories; ``violations`` are illegal walks, wrong counts and inconsistent mirrors; ``consistent``
     counts SCNs at which TPC-C's conditions were asked, ``read_for_marks`` files that were searched for values that are not captured. ``passed`` is what was not refused although it must be, or is refused as
     something else. ``stopped`` is why the run did not come to its end, ``stopped_in`` in which kind of event."""
 
@@ -45,6 +45,7 @@ class Proof:
     not_reached: list[str] = field(default_factory=list)
     replayed: Counter[str] = field(default_factory=Counter)
     late: Counter[str] = field(default_factory=Counter)
+    states: Counter[str] = field(default_factory=Counter)
     comparisons: list[Comparison] = field(default_factory=list)
     consistent: int = 0
     read_for_marks: int = 0
@@ -120,7 +121,7 @@ def show(proof: Proof, console: Console) -> None:
     console.print(f"{proof.happened.total()} events: {counted(proof.happened)}", soft_wrap=True)
     console.print(f"{proof.kills.total()} kills: {counted(proof.kills)}", soft_wrap=True)
     console.print(
-        f"shuffled replays of {counted(proof.replayed)}; late: {counted(proof.late)}; {len(proof.comparisons)} comparisons, {len(proof.differences)} unequal,"
+        f"shuffled replays of {counted(proof.replayed)}; late: {counted(proof.late)}; states of histories: {counted(proof.states)}; {len(proof.comparisons)} comparisons, {len(proof.differences)} unequal,"
         f" TPC-C's conditions at {proof.consistent} SCNs, {proof.read_for_marks} files searched for excluded values,"
         f" {len(proof.violations)} violations",
         soft_wrap=True,
