@@ -531,12 +531,6 @@ class SourceConfig(ConfigModel):
         policy = own.on_invalid_text or self.policies.on_invalid_text
         return TextReplacement(policy == "replace", frozenset(own.columns_mask))
 
-    def drops_columns(self, table: TableId) -> bool:
-        """Shall the mirror lose what Oracle dropped? What holds for the source where the table is
-        not captured any more."""
-        own = self.entries.get(table)
-        return ((own and own.dropped_columns) or self.policies.dropped_columns) == "drop"
-
     def has_history(self, table: TableId) -> bool:
         """Has a captured table a history? KeyError if it is not captured."""
         return self.history_kind(table) != "none"

@@ -161,12 +161,6 @@ class PolicyConfig(ConfigModel):
     until you restore the log or run ``redolake source skip-gap``. ``resnapshot`` ends the table's
     stream before the gap and rereads the table after it with a new snapshot."""
 
-    dropped_columns: Literal["keep", "drop"] = "keep"
-    """What becomes of a column of the mirror that Oracle dropped or set unused. ``keep``: it stays,
-    and is NULL in all rows that are written from then on. ``drop``: it goes, by Delta's column
-    mapping, with the table's next changes; so do those that were dropped before you chose it. The
-    change log keeps the column either way. A column that went does not come back with ``keep``."""
-
     resnapshot_hours_min: Annotated[float, Field(gt=0)] = 12
     """If the same problem recurs within this many hours after a policy reread the table, or before
     its new snapshot is complete, Redolake stops the table instead of rereading it endlessly."""
@@ -246,11 +240,6 @@ class TableConfig(ConfigModel):
     cluster, for tables with XMLTYPE columns, and for a pattern. A table with LOBs needs Oracle 23ai
     and supplemental logging of all columns."""
 
-    paused: bool = False
-    """Leave the mirror as it is while Redolake continues to capture the table's redo. When you
-    remove the option, the missed windows are applied. ``redolake table pause`` and ``resume`` do
-    the same without the file."""
-
     on_truncate: Literal["stop", "resnapshot", "follow", "follow_or_resnapshot"] | None = None
     """As ``policies.on_truncate``, for this table; by default that of the source."""
 
@@ -280,9 +269,6 @@ class TableConfig(ConfigModel):
 
     on_redo_gone: Literal["stop", "resnapshot"] | None = None
     """As ``policies.on_redo_gone``, for this table; by default that of the source."""
-
-    dropped_columns: Literal["keep", "drop"] | None = None
-    """As ``policies.dropped_columns``, for this table; by default that of the source."""
 
     read: Reading | None = None
     """As ``snapshot.read``, for this table; by default that of the source."""

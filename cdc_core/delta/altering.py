@@ -32,7 +32,6 @@ from cdc_core.errors import DEBUG_HINT, LakeError
 
 _NTZ_FEATURE = "timestampNtz"
 _MAPPING_FEATURE = "columnMapping"
-_CLUSTERING_FEATURE = "clustering"
 _NUMBER_MAX = "delta.columnMapping.maxColumnId"
 _OF_WRITER_2 = ("appendOnly", "invariants")
 """What writer version 2 asks for, which version 7 has to name."""
@@ -86,10 +85,6 @@ class TableMetadata:
             place.extend(added)
             found = found._numbered(added)
         return found._with_fields(fields)
-
-    def without_columns(self, names: Sequence[str]) -> TableMetadata:
-        """Without these columns, of a table with column mapping: its files keep their values."""
-        return self._with_fields([one for one in self._fields if one["name"] not in names])
 
     def renamed(self, old: str, new: str) -> TableMetadata:
         """With another name of a column, of a table with column mapping."""
@@ -170,13 +165,11 @@ Change = Callable[[TableMetadata], TableMetadata]
 """What becomes of a table's metadata."""
 
 
-def takes_changes(path: str, log: DeltaLog, *, drops: bool = False) -> bool:
-    """Does :func:`commit_change` know all that the table asks of a commit of metadata? Where
-    columns are dropped, a clustered table is left to those who know by which; one that readers of
-    Iceberg know, to those who number the elements of lists."""
+def takes_changes(path: str, log: DeltaLog) -> bool:
+    """Does :func:`commit_change` know all that the table asks of a commit of metadata? A table that
+    readers of Iceberg know is left to those who number the elements of lists."""
     is_known = takes_commits(filesystem_of(path)[0], log, ())
-    is_known &= ICEBERG_FEATURE not in log.writer_features
-    return is_known and not (drops and _CLUSTERING_FEATURE in log.writer_features)
+    return is_known and ICEBERG_FEATURE not in log.writer_features
 
 
 def commit_change(

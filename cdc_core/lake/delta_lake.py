@@ -21,9 +21,10 @@ from cdc_core.delta.history import read_commits, read_log
 from cdc_core.delta.missing_files import missing_files
 from cdc_core.errors import LakeError
 from cdc_core.lake.applied_in_delta import AppliedInDelta, read_applied
-from cdc_core.lake.apply.chunks import apply_chunk, delete_missing_keys
+from cdc_core.lake.apply.chunks import apply_chunk
 from cdc_core.lake.apply.emptied_partitions import empty_partitions
-from cdc_core.lake.apply.replay import rebuild_mirror, replay_window, restore_quarantine
+from cdc_core.lake.apply.missing_keys import delete_missing_keys
+from cdc_core.lake.apply.replay import rebuild_mirror, replay_window
 from cdc_core.lake.apply.truncation import Truncation, truncate
 from cdc_core.lake.apply.windows import apply_window
 from cdc_core.lake.catalog import Registration, register
@@ -145,7 +146,7 @@ class DeltaTableLake(TableLake):
     def apply_window(
         self, part: TablePart, state: MirrorState, rules: ApplyRules = PLAIN_RULES
     ) -> TableApplied:
-        work = replace(self.work, drops_columns=rules.drops_columns, vectors=rules.vectors)
+        work = replace(self.work, vectors=rules.vectors)
         return apply_window(work, part, state, rules, decode=self.decode)
 
     def truncate(
@@ -154,13 +155,6 @@ class DeltaTableLake(TableLake):
         if truncation.partitions:
             return empty_partitions(self.work, truncation, transactions_paths, read_scn=read_scn)
         return truncate(self.work, truncation, transactions_paths)
-
-    def restore_quarantine(
-        self, part: TablePart, *, covered_scn: int = 0, keeps_text: bool = True
-    ) -> int:
-        return restore_quarantine(
-            self.work, part, covered_scn=covered_scn, decode=self.decode, keeps_text=keeps_text
-        )
 
     def resolve_quarantine(self, scn: int) -> int:
         quarantine = QuarantineTable(self.work)
@@ -213,8 +207,8 @@ class DeltaTableLake(TableLake):
     def maintain(self, options: MaintenanceConfig, key: tuple[str, ...]) -> list[TableMaintained]:
         return maintain(self.work, options, key)
 
-    def prepare_schema(self, schema: TableSchema, *, drops_columns: bool = False) -> None:
-        work = replace(self.work, drops_columns=drops_columns)
+    def prepare_schema(self, schema: TableSchema) -> None:
+        work = self.work
         if read_log(work.changelog) is not None and not is_settled(work, schema):
             settle_schema(work, schema)
 

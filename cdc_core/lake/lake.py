@@ -110,13 +110,6 @@ class TableLake(Protocol):
             LakeError, CommitConflictError: As for :meth:`apply_window`.
         """
 
-    def restore_quarantine(
-        self, part: TablePart, *, covered_scn: int = 0, keeps_text: bool = True
-    ) -> int:
-        """Put the rows of an applied window that its change log does not have into quarantine
-        again, where they are lost, with their redo text or without; return how many of the table
-        are there. ``covered_scn`` is as in :class:`MirrorState`."""
-
     def resolve_quarantine(self, scn: int) -> int:
         """Note that the table's rows were read at an SCN, so that rows in quarantine that committed
         up to there count no more; return how many count still. Needs no Spark; repeatable."""
@@ -222,13 +215,13 @@ class TableLake(Protocol):
             LakeError: Spark or Delta refused.
         """
 
-    def prepare_schema(self, schema: TableSchema, *, drops_columns: bool = False) -> None:
+    def prepare_schema(self, schema: TableSchema) -> None:
         """Bring the Delta tables to a newer definition of the table, before the first change that
         needs it is applied.
 
         Columns at the end are added to change log and mirror, and the mirror's rows get their
-        default; with ``drops_columns`` the mirror loses the columns that Oracle dropped.
-        Repeatable; does nothing for an older definition, or before the first snapshot.
+        default; dropped ones stay. Repeatable; does nothing for an older definition, or before the
+        first snapshot.
 
         Raises:
             SchemaMismatchError: Anything but columns added at the end, or a default that is no

@@ -94,11 +94,11 @@ class ExecutorPython:
 class TableWork:
     """One table's tools. ``open_session`` starts Spark when it is first asked for, and gives the
     one session of this work; ``optional`` are the optional columns that its change log holds;
-    ``drops_columns``: its mirror is to lose what Oracle dropped; ``executors_from`` is the
-    configuration's ``stage_on_executors_from_rows``; ``rewrite_bytes_max`` bytes of its mirror's
-    files may be written anew without Spark, or none where Spark is to merge everything
-    (``merges_by_spark``), which runs on so many ``spark_cores``. ``vectors``: may a window of the
-    mirror switch deletion vectors on? ``paths`` say where the Delta tables are."""
+    ``executors_from`` is the configuration's ``stage_on_executors_from_rows``;
+    ``rewrite_bytes_max`` bytes of its mirror's files may be written anew without Spark, or none
+    where Spark is to merge everything (``merges_by_spark``), which runs on so many
+    ``spark_cores``. ``vectors``: may a window of the mirror switch deletion vectors on? ``paths``
+    say where the Delta tables are."""
 
     root: str
     source: str
@@ -107,7 +107,6 @@ class TableWork:
     fence: Fence
     open_session: Callable[[], Any]
     optional: frozenset[str] = OPTIONAL
-    drops_columns: bool = False
     executors_from: ExecutorsFrom = "never"
     executor_python: ExecutorPython = field(default_factory=ExecutorPython)
     rewrite_bytes_max: int = 0

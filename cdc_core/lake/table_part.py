@@ -58,11 +58,13 @@ class MirrorState:
             older changes of keys that are not in the mirror do not bring them back.
         read_scn: Highest SCN as of which any chunk of the table was read; None if the caller does
             not know. What committed later must come into the mirror, and that is checked.
+        in_quarantine: How many redo rows of the table are in its quarantine.
     """
 
     position: int | None = None
     covered_scn: int = 0
     read_scn: int | None = None
+    in_quarantine: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +77,12 @@ class ApplyRules:
         skipping: Which changes the change log marks as skipped.
         replacing: In which columns U+FFFD may stand for bytes that are no UTF-8.
         keeps_text: The quarantine keeps the redo text of its rows.
-        drops_columns: The mirror is to lose the columns that Oracle dropped.
         vectors: May a window switch the mirror's deletion vectors on?
     """
 
     quarantine_max: int | None = None
     skipping: SkipRules = NOTHING_SKIPPED
     replacing: TextReplacement = NOTHING_REPLACED
-    drops_columns: bool = False
     vectors: DeletionVectors = "auto"
     keeps_text: bool = True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
@@ -20,10 +20,6 @@ given."""
 ADDED_PROPERTY = "redolake.added"
 """Change log property: JSON object from each column that was added since, by what it is stored as,
 to the SQL of its default."""
-
-GONE_PROPERTY = "redolake.gone"
-"""Change log property: JSON list of the dropped columns that the mirror does not have any more, or
-is losing, by what they are stored as."""
 
 WIDENED_PROPERTY = "redolake.widened"
 """Change log property: JSON list of the columns that were given wider types since, by what they are
@@ -72,6 +68,23 @@ def quote_name(identifier: str) -> str:
 def string_literal(value: str) -> str:
     """A SQL string literal."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def listed(columns: Iterable[str], alias: str | None = None) -> str:
+    """Names for Spark SQL, with commas between; of the relation ``alias`` if there are several."""
+    prefix = f"{alias}." if alias else ""
+    return ", ".join(f"{prefix}{quote_name(column)}" for column in columns)
+
+
+def same_key(schema: TableSchema, one: str, other: str) -> str:
+    """The condition that rows of two relations of SQL have the table's key in common."""
+    keys = map(quote_name, schema.key)
+    return " AND ".join(f"{one}.{key} = {other}.{key}" for key in keys)
+
+
+def of_image(columns: Iterable[str], image: str) -> str:
+    """Columns of an image of a change (``before`` or ``after``), under their own names."""
+    return ", ".join(f"{image}.{name} AS {name}" for name in map(quote_name, columns))
 
 
 def spark_type(kind: pa.DataType) -> str:

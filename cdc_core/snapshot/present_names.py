@@ -14,9 +14,11 @@ changes the structure, renaming does not.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
+from cdc_core.errors import AlteredMeanwhileError
 from cdc_core.model.identifiers import TableId, quote
 from cdc_core.schema.dictionary_queries import Queries
 from cdc_core.schema.table import TableSchema
@@ -34,6 +36,23 @@ def present_names(session: Queries, table: TableId) -> tuple[str, ...]:
     there is no such table."""
     rows = session.fetch_all(_PRESENT, {"owner": table.owner, "name": table.name})
     return tuple(name for (name,) in rows)
+
+
+@contextmanager
+def steady_names(
+    session: Queries, table: TableId, *, what: str, hint: str
+) -> Iterator[tuple[str, ...]]:
+    """The names that a table's stored columns have now, for a block that reads ``what``.
+
+    Raises:
+        AlteredMeanwhileError: They have others behind the block, which may have read by either.
+    """
+    present = present_names(session, table)
+    yield present
+    if present_names(session, table)[: len(present)] != present:
+        raise AlteredMeanwhileError(
+            f"columns of the table got other names while {what} were read", hint=hint, table=table
+        )
 
 
 def renames(schema: TableSchema, present: Sequence[str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from cdc_core.decode.column_forms import in_form_or_null
 from cdc_core.decode.masking import Masks, masked
 from cdc_core.decode.printed import day_to_second_text, year_to_month_text, zoned_text
 from cdc_core.delta.appending import ROW_GROUP_ROWS
-from cdc_core.errors import ANY_TABLE, RESNAPSHOT, AlteredMeanwhileError, DecodeError
+from cdc_core.errors import ANY_TABLE, RESNAPSHOT, DecodeError
 from cdc_core.landing.layout import chunk_folder
 from cdc_core.landing.manifest import ChunkManifest, LandedFile, chunk_manifest_bytes
 from cdc_core.landing.store import LandingStore
@@ -58,8 +58,8 @@ from cdc_core.snapshot.plan import (
 )
 from cdc_core.snapshot.present_names import (
     condition_under_names,
-    present_names,
     renames,
+    steady_names,
     under_names,
 )
 from cdc_core.stage.layout import chunk_ordinal, mirror_schema
@@ -152,10 +152,13 @@ def read_chunk(
     started, schema = time.monotonic(), unread.schema
     folder = chunk_folder(unread.source, unread.chunk_key)
     landing.remove_unlanded(folder)
-    present = present_names(session, schema.table)
     unfit: list[int] = []
-    options = replace(options, names=renames(schema, present), unfit=unfit.append)
-    with seeing_all(session, schema.table):
+    hint = f"{RESNAPSHOT} reads the table again."
+    with (
+        steady_names(session, schema.table, what="rows of a chunk", hint=hint) as present,
+        seeing_all(session, schema.table),
+    ):
+        options = replace(options, names=renames(schema, present), unfit=unfit.append)
         found = exact_rows(
             session,
             schema,
@@ -167,12 +170,6 @@ def read_chunk(
         with closing(found) as batches:
             exact = (masked(batch, masks) for batch in batches)
             files = _land(exact, landing, folder, unread)
-    if present_names(session, schema.table)[: len(schema.stored)] != present[: len(schema.stored)]:
-        raise AlteredMeanwhileError(
-            "columns of the table got other names while a chunk was read",
-            hint=f"{RESNAPSHOT} reads the table again.",
-            table=schema.table,
-        )
     if settle is not None:
         settle()
     manifest = replace(

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -55,7 +54,6 @@ holds row values. ``resolved_scn`` is the SCN of a later reading of the table's 
 row count no more."""
 
 FOLLOWS = "the change lacks columns, and may follow a change of its row that is in quarantine"
-LEFT_OUT = "the row was in quarantine before, and can be decoded by now"
 
 
 @dataclass(slots=True)
@@ -243,33 +241,6 @@ def without_text(rows: pa.Table) -> pa.Table:
     """Rows of a quarantine that say where and why, and no value."""
     at = rows.schema.get_field_index("sql_redo")
     return rows.set_column(at, rows.schema.field(at), pa.nulls(rows.num_rows, pa.string()))
-
-
-def left_out_rows(
-    pieces: Iterable[pa.Table],
-    known: np.ndarray[tuple[int], np.dtype[np.int64]],
-    decoder: ChangeDecoder,
-    *,
-    covered_scn: int,
-) -> pa.Table:
-    """The rows of a window that was applied that are not among the ``known`` ordinals of its change
-    log: those that went into quarantine. Covered ones are left out, since nothing depends on
-    them."""
-    kept = []
-    for rows in pieces:
-        own = ~np.isin(rows["ordinal"].to_numpy(), known)
-        own &= rows["commit_scn"].to_numpy() > covered_scn
-        if not own.any():
-            continue
-        rows = rows.filter(pa.array(own))
-        changes, refused = decoder.split(rows)
-        reasons = dict.fromkeys(rows["ordinal"].to_pylist(), LEFT_OUT)
-        for batch in changes:
-            partial = batch.filter(_is_partial(batch))
-            reasons |= dict.fromkeys(partial[ORDINAL].to_pylist(), FOLLOWS)
-        reasons |= {one.ordinal: one.reason for one in refused}
-        kept.append(quarantined(rows, reasons, decoder, covered_scn=covered_scn))
-    return pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *kept])
 
 
 def _segment(row_id: str) -> str:

@@ -199,9 +199,7 @@ class CapturedTables(StorePart):
         with self._database.writing() as connection:
             put_table(connection, _stopped(record, end, self._database.moment(), scn=end.scn))
 
-    def pause(
-        self, table: TableId, *, reason: str, way_out: str, asked_by: AskedBy = "command"
-    ) -> TableRecord:
+    def pause(self, table: TableId, *, way_out: str) -> TableRecord:
         """Keep a table's mirror as it is while its redo goes on being captured.
 
         Raises:
@@ -210,8 +208,8 @@ class CapturedTables(StorePart):
         with self._database.writing() as connection:
             record = _captured(connection, self._source, table, "paused")
             paused = replace(
-                record, state="paused", reason=reason, way_out=way_out, asked_by=asked_by,
-                since=self._database.moment(), trouble=None,
+                record, state="paused", reason="paused by an operator", way_out=way_out,
+                asked_by="command", since=self._database.moment(), trouble=None,
             )  # fmt: skip
             put_table(connection, paused)
             return paused
@@ -247,7 +245,7 @@ class CapturedTables(StorePart):
             put_table(
                 connection,
                 _going_on(record, self._database.moment(), state="snapshotting",
-                          generation=record.generation + 1, mirror_scn=None),
+                          generation=record.generation + 1, mirror_scn=None, in_quarantine=0),
             )  # fmt: skip
 
     def exclude_columns(

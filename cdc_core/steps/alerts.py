@@ -16,8 +16,9 @@ from cdc_core.model.notifications import ALERT, Notification
 from cdc_core.model.reports import SourceStatus, TableStatus
 from cdc_core.model.scn import Scn
 from cdc_core.model.wording import counted
-from cdc_core.signals.notification_channels import open_channels, send_to
+from cdc_core.signals.notification_channels import open_channels
 from cdc_core.steps.context import Context
+from cdc_core.steps.notifications import send
 from cdc_core.steps.snapshots.rows import streams
 from cdc_core.steps.status import status
 
@@ -55,6 +56,15 @@ def log_headroom(ctx: Context) -> LogHeadroom | None:
     return reader.log_headroom(scn)
 
 
+def known_headroom(ctx: Context) -> LogHeadroom | None:
+    """The same; None also where the database does not answer."""
+    try:
+        return log_headroom(ctx)
+    except CdcError as error:
+        _LOG.debug("the headroom of archived logs is not known: %s", error)
+        return None
+
+
 def tell_changes(ctx: Context, before: Sequence[Alert]) -> tuple[Alert, ...]:
     """The alerts now; those that are new since ``before``, and those that are over, go out as
     notifications. A channel that fails is a warning."""
@@ -68,9 +78,7 @@ def tell_changes(ctx: Context, before: Sequence[Alert]) -> tuple[Alert, ...]:
     try:
         channels = open_channels(config)
         for one in told:
-            if {"store", "dagster"} & set(config.channels):
-                ctx.store.notifications.add(one, keep=config.keep)
-            send_to(channels, ctx.source, one)
+            send(ctx, channels, one)
     except CdcError as error:
         _LOG.warning("an alert was not sent: %s", error)
     return now
@@ -108,11 +116,7 @@ def _of_logs(ctx: Context, found: SourceStatus) -> Iterator[Alert]:
     bound = ctx.config.alerts.archived_log_hours
     if bound is None or found.scn_oracle is None:
         return
-    try:
-        headroom = log_headroom(ctx)
-    except CdcError as error:
-        _LOG.debug("the headroom of archived logs is not known: %s", error)
-        return
+    headroom = known_headroom(ctx)
     if headroom is None or headroom.hours is None or headroom.hours >= bound:
         return
     yield Alert(

@@ -3,12 +3,11 @@ planned or kept."""
 
 from __future__ import annotations
 
-from cdc_core.errors import CdcError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.lag import LagFacts
 from cdc_core.model.plans import TouchedTable, WindowsPlan, WorkPlan
-from cdc_core.steps.alerts import log_headroom
-from cdc_core.steps.context import LOG, Context
+from cdc_core.steps.alerts import known_headroom
+from cdc_core.steps.context import Context
 from cdc_core.steps.delta_logs import mirror_files
 from cdc_core.steps.lag import WINDOWS_LOOKED_AT, lag
 from cdc_core.steps.preview import preview
@@ -33,12 +32,12 @@ def plan_work(
     run = preview(ctx)
     estimate = estimate_snapshot(ctx, tables)
     facts = lag(ctx, windows=windows)
-    try:
-        headroom = log_headroom(ctx)
-    except CdcError as error:
-        LOG.debug("the headroom of archived logs is not known: %s", error)
-        headroom = None
-    return WorkPlan(run=run, snapshot=estimate, windows=_windows(ctx, facts), headroom=headroom)
+    return WorkPlan(
+        run=run,
+        snapshot=estimate,
+        windows=_windows(ctx, facts),
+        headroom=known_headroom(ctx),
+    )
 
 
 def _windows(ctx: Context, facts: LagFacts) -> WindowsPlan:

@@ -60,13 +60,18 @@ class Notifier:
             return is_first
 
     def _send(self, ctx: Context, notification: Notification) -> None:
-        config = ctx.config.notifications
         with self._lock:
             if self._channels is None:
-                self._channels = open_channels(config)
-        if {"store", "dagster"} & set(config.channels):
-            ctx.store.notifications.add(notification, keep=config.keep)
-        send_to(self._channels, ctx.source, notification)
+                self._channels = open_channels(ctx.config.notifications)
+        send(ctx, self._channels, notification)
+
+
+def send(ctx: Context, channels: Sequence[NotificationChannel], notification: Notification) -> None:
+    """Send a notification to opened channels; those of ``store`` and ``dagster`` read the store."""
+    config = ctx.config.notifications
+    if {"store", "dagster"} & set(config.channels):
+        ctx.store.notifications.add(notification, keep=config.keep)
+    send_to(channels, ctx.source, notification)
 
 
 def notifications_of(ctx: Context, report: StepReport) -> Iterator[Notification]:

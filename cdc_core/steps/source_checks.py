@@ -171,11 +171,11 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
         for state in states:
             try:
                 findings += _gone_files(ctx, state.table)
-                lost = find_lost(ctx, state)
+                position = ctx.table_lake(state).position()
+                lost = find_lost(ctx, state, position)
             except (LakeError, LandingDamagedError) as error:
                 findings.append(Finding(error.what_happened, error.hint, state.table))
                 continue
-            position = ctx.table_lake(state).position()
             findings += [
                 Finding(problem, remedy, state.table, is_problem=False)
                 for problem, remedy in foreign_changes(state.table, position)

@@ -117,7 +117,6 @@ def pause_tables(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:
     return [
         ctx.store.tables.pause(
             table,
-            reason="paused by an operator",
             way_out=f"`redolake table resume {table.argument}` takes the windows that were captured meanwhile.",
         )
         for table in _known(ctx, tables)
@@ -128,17 +127,8 @@ def resume_tables(ctx: Context, tables: Sequence[TableId]) -> list[TableRecord]:
     """Let paused tables, and tables that failed in the lake, go on where they stand.
 
     Raises:
-        ConfigError: A table is not captured, its stream has ended, or the configuration pauses it.
+        ConfigError: A table is not captured, or its stream has ended.
     """
-    paused = [
-        table for table in tables if any(c.table == table and c.paused for c in ctx.config.tables)
-    ]
-    if paused:
-        raise ConfigError(
-            "the configuration pauses the table",
-            hint="Remove `paused` from the table's entry; the next run then resumes it.",
-            table=paused[0],
-        )
     resumed = []
     for table in _known(ctx, tables):
         ctx.store.tables.resume(table)
@@ -296,41 +286,11 @@ def configuration_changes(ctx: Context) -> Iterator[Change]:
         if config.table in captured and config.table in newest:
             record = captured[config.table]
             yield from _columns_changed(ctx, config, record, newest[config.table])
-    yield from _pauses_changed(ctx)
 
 
 def _readmit(ctx: Context, table: TableId) -> None:
     _LOG.info("table is configured again table=%s", table)
     ctx.store.tables.readmit(table)
-
-
-def _pauses_changed(ctx: Context) -> Iterator[Change]:
-    """The tables that the configuration pauses, and those that it has paused and pauses no more."""
-    records = {one.table: one for one in ctx.store.tables.all() if one.is_captured}
-    for config in ctx.config.tables:
-        record = records.get(config.table)
-        if record is None:
-            continue
-        if config.paused and record.state in ("ready", "snapshotting"):
-            yield Change(config.table, "is paused", partial(_pause, ctx, config.table))
-        elif not config.paused and record.state == "paused" and record.asked_by == "configuration":
-            yield Change(config.table, "is resumed", partial(_resume, ctx, config.table))
-
-
-def _pause(ctx: Context, table: TableId) -> None:
-    _LOG.info("table is paused by the configuration table=%s", table)
-    ctx.store.tables.pause(
-        table,
-        reason="paused by the configuration",
-        way_out="Remove `paused` from the table's entry; the next run applies the windows that were"
-        " captured meanwhile.",
-        asked_by="configuration",
-    )
-
-
-def _resume(ctx: Context, table: TableId) -> None:
-    _LOG.info("table is resumed by the configuration table=%s", table)
-    resume_tables(ctx, [table])
 
 
 def _columns_changed(

@@ -378,7 +378,11 @@ class _Alarm:
 
 def _round(pipeline: Pipeline, view: View) -> str:
     """All pending work, once; what to say of it, empty when captured tables had nothing."""
-    done = _summary(view.follow(pipeline.run_once()))
+    return _with_followers(pipeline, _summary(view.follow(pipeline.run_once())))
+
+
+def _with_followers(pipeline: Pipeline, done: str) -> str:
+    """Let histories, views, catalog and Kafka follow what a round did; what to say of all."""
     done += _historied(pipeline, done)
     if done:
         _keep_views(pipeline)
@@ -424,11 +428,7 @@ def run_all(
                 done = _summary(steps)
                 if name in pipelines and name not in found.errors:
                     try:
-                        done += _historied(pipelines[name], done)
-                        if done:
-                            _keep_views(pipelines[name])
-                        _registered(pipelines[name])
-                        done += _published(pipelines[name], done)
+                        done = _with_followers(pipelines[name], done)
                     except CdcError as error:
                         view.failed(error, name)
                 if done:

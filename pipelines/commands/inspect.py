@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from cdc_core.errors import CdcError
 from cdc_core.model.alerts import Alert
@@ -31,6 +30,7 @@ from pipelines.commands.shared import (
     ConfigOption,
     JsonOption,
     TablesOption,
+    listing,
     opened,
     out,
     print_json,
@@ -254,9 +254,7 @@ def show_status(found: SourceStatus, console: Console) -> None:
         )
     if found.progress is not None:
         console.print(f"snapshots: {progress_text(found.progress)}", soft_wrap=True)
-    table = Table(box=None, pad_edge=False)
-    for column in ("table", "state", "chunks", "position", "as of (UTC)", "lag"):
-        table.add_column(column, justify="left", overflow="fold")
+    table = listing("table", "state", "chunks", "position", "as of (UTC)", "lag")
     for one in found.tables:
         colour = STATE_COLOURS.get(one.state, "default")
         table.add_row(
@@ -387,11 +385,9 @@ _ENGINES: dict[ComparisonEngine, str] = {"arrow": "Redolake", "spark": "Spark"}
 
 def show_reconciliation(found: Reconciliation, console: Console) -> None:
     """Print a comparison for people: tables, the keys that were asked for, no other values."""
-    table = Table(box=None, pad_edge=False, title=f"Oracle AS OF SCN {found.scn} and Delta")
-    table.add_column("table", overflow="fold")
-    for column in ("rows in Oracle", "rows in Delta", "double keys", "differences", "seconds"):
-        table.add_column(column, justify="right")
-    table.add_column("by")
+    counts = ("rows in Oracle", "rows in Delta", "double keys", "differences", "seconds")
+    title = f"Oracle AS OF SCN {found.scn} and Delta"
+    table = listing("table", *counts, "by", right=counts, title=title)
     for one in found.tables:
         colour = "red" if one.differences else "green"
         table.add_row(

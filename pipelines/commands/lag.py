@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from cdc_core.model.lag import LagFacts, LagVerdict, explain_lag
 from cdc_core.model.wording import counted
-from pipelines.commands.shared import ConfigOption, JsonOption, opened, out, print_json
+from pipelines.commands.shared import (
+    ConfigOption,
+    JsonOption,
+    listing,
+    opened,
+    out,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from cdc_core.model.lag import Stretch
@@ -76,9 +82,8 @@ def show_lag(facts: LagFacts, verdict: LagVerdict, console: Console) -> None:
             " Oracle",
             soft_wrap=True,
         )
-        table = Table(box=None, pad_edge=False)
-        for column in ("part", "from SCN", "to SCN", "SCNs", "seconds"):
-            table.add_column(column, justify="left" if column == "part" else "right")
+        numbers = ("from SCN", "to SCN", "SCNs", "seconds")
+        table = listing("part", *numbers, right=numbers)
         for one in facts.parts:
             table.add_row(
                 _SAID[one.what],

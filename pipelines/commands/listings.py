@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from cdc_core.errors import ConfigError
 from pipelines.commands.inspect import show_left_out
@@ -19,6 +18,7 @@ from pipelines.commands.shared import (
     EXIT_TABLES_FAILED,
     ConfigOption,
     JsonOption,
+    listing,
     opened,
     out,
     print_json,
@@ -84,9 +84,7 @@ def windows(
             }
         )
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("end (UTC)", "window", "state", "changes"):
-        table.add_column(column, overflow="fold")
+    table = listing("end (UTC)", "window", "state", "changes")
     for one in found:
         colour = STATE_COLOURS.get(one.state, "default")
         brought = changes.get(one.ordinal, {})
@@ -201,9 +199,7 @@ def _scn_at(pipeline: Pipeline, moment: str | None) -> int | None:
 
 
 def _show_cut(found: Cut) -> None:
-    table = Table(box=None, pad_edge=False, title=f"Mirrors as of SCN {found.scn}")
-    for column in ("table", "version", "path"):
-        table.add_column(column, overflow="fold")
+    table = listing("table", "version", "path", title=f"Mirrors as of SCN {found.scn}")
     for one in found.tables:
         table.add_row(one.table, str(one.version), one.path)
     out().print(table)
@@ -224,9 +220,7 @@ def signals(
     if json:
         print_json({"signals": [_signal_json(one, progress) for one in found]})
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("created (UTC)", "id", "state", "chunks", "tables"):
-        table.add_column(column, overflow="fold")
+    table = listing("created (UTC)", "id", "state", "chunks", "tables")
     for one in found:
         state = _state(one, progress)
         applied, planned = progress.get(one.id, (0, 0))
@@ -256,9 +250,7 @@ def notifications(
     if json:
         print_json({"notifications": [one.as_json() for one in found]})
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("time (UTC)", "about", "what", "id", "facts"):
-        table.add_column(column, overflow="fold")
+    table = listing("time (UTC)", "about", "what", "id", "facts")
     for one in found:
         facts = ", ".join(f"{k}: {v}" for k, v in one.data.items() if k != "connector_name")
         table.add_row(

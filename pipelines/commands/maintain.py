@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from pipelines.commands.shared import (
     EXIT_TABLES_FAILED,
     ConfigOption,
     JsonOption,
     TablesOption,
+    listing,
     opened,
     out,
     print_json,
@@ -51,10 +51,8 @@ def maintain(
 
 def show_maintenance(found: list[Maintenance], console: Console) -> None:
     """Print what became of each table for people."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("table", overflow="fold")
-    for column in ("", "files", "MiB", "removed", "vectors", "seconds"):
-        table.add_column(column, justify="right" if column in {"removed", "seconds"} else "left")
+    names = ("table", "", "files", "MiB", "removed", "vectors", "seconds")
+    table = listing(*names, right={"removed", "seconds"})
     for one in found:
         for done in one.done:
             changed = done.had_vectors != done.has_vectors

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from cdc_core.model.wording import counted
 from pipelines.commands.inspect import duration
@@ -17,6 +16,7 @@ from pipelines.commands.shared import (
     ConfigOption,
     JsonOption,
     TablesOption,
+    listing,
     opened,
     out,
     print_json,
@@ -130,11 +130,8 @@ def _headroom_line(found: LogHeadroom | None) -> Iterator[str]:
 
 def _show_snapshot(found: SnapshotEstimate, console: Console) -> None:
     """What a snapshot would read, table by table, and what the undo means for it."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("table", "cut by", "chunks", "rows", "MB", "minutes", "ends after"):
-        table.add_column(
-            column, overflow="fold", justify="left" if column in ("table", "cut by") else "right"
-        )
+    numbers = ("chunks", "rows", "MB", "minutes", "ends after")
+    table = listing("table", "cut by", *numbers, right=numbers)
     for one in found.tables:
         if one.trouble is None:
             table.add_row(*_cells(one))

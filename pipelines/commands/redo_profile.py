@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from cdc_core.model.wording import counted
-from pipelines.commands.shared import ConfigOption, JsonOption, opened, out, print_json
+from pipelines.commands.shared import (
+    ConfigOption,
+    JsonOption,
+    listing,
+    opened,
+    out,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from cdc_core.model.redo_profile import RedoProfile
@@ -67,10 +73,8 @@ def show_profile(found: RedoProfile, console: Console) -> None:
 def _show(
     what: str, groups: list[tuple[str, int, int]], found: RedoProfile, console: Console
 ) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column(what, overflow="fold")
-    for column in ("rows", "of rows", "bytes", "of bytes"):
-        table.add_column(column, justify="right")
+    numbers = ("rows", "of rows", "bytes", "of bytes")
+    table = listing(what, *numbers, right=numbers)
     for name, rows, size in groups[:ROWS_SHOWN]:
         whole = f"{size / found.bytes:.0%}" if found.bytes else "–"
         table.add_row(escape(name), f"{rows:,}", f"{rows / found.rows:.0%}", f"{size:,}", whole)

@@ -9,15 +9,16 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 from typer.core import TyperGroup
 
 from cdc_core.errors import DEBUG_HINT, REPORT_HINT, TRACEBACKS, CdcError, noticing_memory
@@ -240,6 +241,15 @@ def _text_of(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat(timespec="seconds")
     raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def listing(*columns: str, right: Collection[str] = (), title: str | None = None) -> Table:
+    """A table of these columns for people, those of ``right`` aligned to the right."""
+    table = Table(box=None, pad_edge=False, title=title)
+    for column in columns:
+        justify: Literal["left", "right"] = "right" if column in right else "left"
+        table.add_column(column, justify=justify, overflow="fold")
+    return table
 
 
 def out(*, wraps: bool | None = None) -> Console:

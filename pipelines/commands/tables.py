@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import QueryEngine, TableStatus
@@ -19,6 +18,7 @@ from pipelines.commands.shared import (
     ConfigOption,
     JsonOption,
     exit_if_tables_failed,
+    listing,
     opened,
     out,
     print_json,
@@ -269,9 +269,7 @@ def events(
 
 def show_tables(found: tuple[TableStatus, ...], console: Console) -> None:
     """Print the tables' states for people."""
-    table = Table(box=None, pad_edge=False)
-    for column in ("table", "state", "position", "since", "why"):
-        table.add_column(column, justify="left", overflow="fold")
+    table = listing("table", "state", "position", "since", "why")
     for one in found:
         colour = STATE_COLOURS.get(one.state, "default")
         table.add_row(

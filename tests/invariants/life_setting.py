@@ -186,8 +186,6 @@ class LifeSetting:
                 table["on_truncate"] = "follow"
             if table["name"].endswith(f".{PARTS}"):
                 table["on_truncate"] = "follow_or_resnapshot"
-            if table["name"].endswith(".GROWING") and self.follows:
-                table["dropped_columns"] = "drop"
             for hiding, columns in HIDDEN.items():
                 if table["name"].endswith(f".{hiding}"):
                     table["columns_exclude"] = list(columns)

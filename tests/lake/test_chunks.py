@@ -287,7 +287,7 @@ def test_two_chunks_with_one_key_stop_the_snapshot_at_its_end(
     monkeypatch: pytest.MonkeyPatch,
     in_hand: int,
 ) -> None:
-    monkeypatch.setattr("cdc_core.lake.apply.chunks.KEYS_IN_HAND_MAX", in_hand)
+    monkeypatch.setattr("cdc_core.lake.apply.missing_keys.KEYS_IN_HAND_MAX", in_hand)
     schema = TableSchema(
         TableId("SHOP", "PLAIN"), Scn(1), (columns.number("G", 9, 0), columns.varchar("N")), ("G",)
     )

@@ -151,13 +151,11 @@ def test_dropped_and_renamed_columns_give_their_names_away(
     tx.commit()
     last = source.cut(change, again)
     for one in (change, again):
-        prepare_schema(lake, one, drops_columns=True)
-    last.apply(lake, earlier=[*versions, change.schema], drops_columns=True)
+        prepare_schema(lake, one)
+    last.apply(lake, earlier=[*versions, change.schema])
     assert mirror(again.schema) == source.state(last.scn_high)
     names = [field.name for field in DeltaTable(str(path)).schema().fields]
-    assert sorted(names) == sorted(
-        ["ID", "TITLE", "AMOUNT", "NAME", "NOTE", "_cdc_commit_scn", "_cdc_ordinal"]
-    )
+    assert {"TITLE", "NAME", "NOTE", "NOTE__dropped", "NOTE__2__dropped"} <= {*names}
     assert [one.replay(lake).skipped for one in (earliest, window, last)] == [True] * 3
 
 

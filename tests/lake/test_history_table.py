@@ -161,7 +161,7 @@ def test_a_large_change_log_is_looked_through_once_for_all_parts_of_the_keys(
     with monkeypatch.context() as patch:
         patch.setattr("cdc_core.stage.changes.PART_CHANGES_MAX", 5)
         patch.setattr("cdc_core.lake.history.spread_changes._HELD_BYTES", 2000)
-        patch.setattr(history_table, "spread", counted)
+        patch.setattr("cdc_core.lake.history.derived_states.spread", counted)
         history.follow(anew=True)
         check(history, source, chunk)
         soft.follow(anew=True)

@@ -23,7 +23,7 @@ from cdc_core.delta.history import read_commits
 from cdc_core.delta.log_files import Action, actions_of
 from cdc_core.errors import DuplicateKeyError
 from cdc_core.lake.apply import chunks
-from cdc_core.lake.apply.chunks import holds_alone
+from cdc_core.lake.apply.missing_keys import holds_alone
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.stage.snapshot import ChunkRows
 from tests.stage.landed import Chunk, Source, order, orders_schema, varchar

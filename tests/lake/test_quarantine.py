@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from cdc_core.config import MaintenanceConfig
 from cdc_core.errors import DecodeError
-from cdc_core.stage.quarantine import FOLLOWS, LEFT_OUT
+from cdc_core.stage.quarantine import FOLLOWS
 from tests.stage.landed import Source, Transaction, Window
 
 if TYPE_CHECKING:
@@ -144,27 +143,13 @@ def test_the_mirror_is_right_but_for_the_rows_in_quarantine(
     assert mirror(source.schema, hidden=True) == before
 
 
-def test_the_quarantine_table_comes_back_from_landing(
+def test_rows_that_were_read_since_count_no_more(
     lake: Lake, source: Source, row: Callable[..., Row], tmp_path: Path
 ) -> None:
     one, two = first_window(source, row), second_window(source, row)
     for window in (one, two):
         window.apply(lake, quarantine_max=9)
-    columns = (
-        "_cdc_window",
-        "_cdc_row_id",
-        "operation",
-        "sql_redo",
-        "resolved_scn",
-    )
-    before = quarantine(tmp_path, *columns)
     assert quarantine(tmp_path, "reason")[3] == (FOLLOWS,)
-    shutil.rmtree(tmp_path / "lake" / "shop" / "quarantine")
-    for window in (two, one, two):
-        lake.table(source.schema.table).restore_quarantine(window.part())
-    assert quarantine(tmp_path, *columns) == before
-    assert LEFT_OUT not in {reason for (reason,) in quarantine(tmp_path, "reason")}
-
     table = source.schema.table
     assert lake.table(table).resolve_quarantine(one.scn_high) == 2
     assert lake.table(table).resolve_quarantine(one.scn_high) == 2

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from cdc_core.delta.history import read_log
+from cdc_core.errors import LakeError
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
 from cdc_core.model.identifiers import TableId
@@ -54,6 +55,14 @@ def test_the_same_rows_are_put_once_and_stay_resolved(table: QuarantineTable) ->
     assert version(table) == before
     assert (table.count_unresolved(), table.counts()) == (1, {10: 2, 20: 1})
     assert table.suspects().is_any
+
+
+def test_what_is_lost_is_missed(table: QuarantineTable) -> None:
+    table.require(0)
+    with pytest.raises(LakeError, match="the quarantine is not there"):
+        table.require(2)
+    table.put(rows(10, 1, 2), 10)
+    table.require(2)
 
 
 def test_another_attempt_puts_its_own_rows_in_their_place(table: QuarantineTable) -> None:

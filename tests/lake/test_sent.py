@@ -13,7 +13,7 @@ import pytest
 from cdc_core.config import LakeConfig
 from cdc_core.delta.appending import NewFile
 from cdc_core.errors import RowCountError
-from cdc_core.lake.apply.chunks import _without
+from cdc_core.lake.apply.missing_keys import _without
 from cdc_core.lake.apply.windows import _check_appended
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.mirror.merge import ReplaceRule, run_merge

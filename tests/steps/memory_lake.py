@@ -16,7 +16,6 @@ from functools import cached_property, partial
 from inspect import isfunction, signature
 from typing import Any, cast
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -72,13 +71,11 @@ from cdc_core.stage.quarantine import (
     QUARANTINE_SCHEMA,
     Sieve,
     Suspects,
-    left_out_rows,
-    without_text,
 )
 from cdc_core.stage.reduction import merge_source, reduce_changes
 from cdc_core.stage.snapshot import ChunkRows, deletions
 from cdc_core.stage.transactions import TRANSACTIONS
-from cdc_core.stage.window import decodable_rows, staged_changes
+from cdc_core.stage.window import staged_changes
 
 Key = tuple[Any, ...]
 
@@ -301,10 +298,8 @@ class MemoryLake:
         change: SchemaChange | TableSchema,
         generation: int = 0,
         *,
-        drops_columns: bool = False,
         fence: Fence = no_fence,
     ) -> None:
-        del drops_columns  # a mirror in memory keeps what Oracle dropped
         schema = change.schema if isinstance(change, SchemaChange) else change
         self._enter("prepare_schema", schema.table, str(generation), fence)
         found = self._begun(schema.table, generation)
@@ -326,6 +321,8 @@ class MemoryLake:
         position, read_scn = state.position, state.read_scn
         found = self._begun(table, generation)
         assert read_scn is None or found.read_scn <= read_scn, "a chunk was read later than that"
+        if state.in_quarantine and not found.quarantine:
+            raise LakeError("the quarantine is not there", table=table)
         app = f"{generation}"
         done = found.transactions.get(app)
         if done is not None and done >= window.scn_high:
@@ -521,25 +518,6 @@ class MemoryLake:
         if any(row["_cdc_missing"] for row in others):
             raise RowsGoneError("a row that may have been a partition's is not known")
         return others
-
-    def restore_quarantine(
-        self,
-        part: TablePart,
-        *,
-        covered_scn: int = 0,
-        keeps_text: bool = True,
-    ) -> int:
-        found, window = self.tables[part.table], part.window
-        if window.scn_high not in found.quarantine:
-            decoder = ChangeDecoder(part.schema, window.scn_high, earlier=tuple(part.earlier))
-            pieces = decodable_rows(part.landed.rows(part.landed.committed()), decoder)
-            own = [one for one in found.changes if one["_cdc_window"] == window.scn_high]
-            known = np.array([one["_cdc_ordinal"] for one in own], np.int64)
-            left = left_out_rows(pieces, known, decoder, covered_scn=covered_scn)
-            left = left if keeps_text else without_text(left)
-            if left.num_rows:
-                found.quarantine[window.scn_high] = left
-        return found.in_quarantine.num_rows
 
     def resolve_quarantine(
         self, table: TableId, scn: int, generation: int = 0, *, fence: Fence = no_fence

@@ -124,7 +124,7 @@ def test_names_that_change_while_a_chunk_is_read_have_it_read_again(
             oracle.run(RENAME("NAME", "X"), RENAME("LABEL", "NAME"), RENAME("X", "LABEL"))
         return found
 
-    monkeypatch.setattr("cdc_core.snapshot.read.present_names", names)
+    monkeypatch.setattr("cdc_core.snapshot.present_names.present_names", names)
     source = _source(oracle, tmp_path)
     _read(source, source.pipeline.start_snapshot())
     rows = source.lake.image(table_id("ITEMS"))

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from cdc_core.errors import (
-    ConfigError,
     DecodeError,
     LakeError,
     NotYetError,
@@ -495,26 +494,6 @@ def test_the_configuration_takes_tables_out_and_in(oracle: Oracle, source: Sourc
     source.configure("ONE", "TWO")
     source.run()
     source.check_current("ONE", "TWO")
-
-
-def test_the_configuration_pauses_tables_and_resumes_them(oracle: Oracle, source: Source) -> None:
-    """What a command has paused it leaves alone, and a command resumes nothing that it pauses."""
-    source.pipeline.pause_tables([table_id("TWO")])
-    source.configure({"name": "ONE", "paused": True}, "TWO", {"name": "LATE", "paused": True})
-    oracle.run("INSERT INTO TWO VALUES (2, 'x')", "INSERT INTO ONE VALUES (2, 'x')")
-    source.run()
-    source.run()
-    assert source.lake.image(table_id("ONE")) == [(1, "first")]
-    assert source.status("ONE").state == source.status("LATE").state == "paused"
-    with pytest.raises(ConfigError, match="the configuration pauses"):
-        source.pipeline.resume_tables([table_id("ONE")])
-    source.configure("ONE", "TWO", "LATE")
-    source.run()
-    source.check_current("ONE", "LATE")
-    assert source.record("TWO").state == "paused"
-    source.pipeline.resume_tables([table_id("TWO")])
-    source.windows()
-    source.check_current("ONE", "TWO", "LATE")
 
 
 def test_what_an_operator_removed_stays_removed(oracle: Oracle, source: Source) -> None:

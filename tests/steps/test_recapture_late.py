@@ -131,7 +131,7 @@ def test_the_state_that_is_rebuilt_knows_that_the_table_stopped(source: Source) 
 
 
 def test_a_lake_of_before_cannot_take_the_commit_from_windows_that_were_read_again(
-    source: Source, monkeypatch: pytest.MonkeyPatch
+    source: Source,
 ) -> None:
     """Its copy has the first window as it was without the commit, and the second one as it is now does not bring it."""
     short, _ = short_window(source)
@@ -145,6 +145,5 @@ def test_a_lake_of_before_cannot_take_the_commit_from_windows_that_were_read_aga
         mirror_scn=short.scn_high,
         changelog_scn=short.scn_high,
     )
-    monkeypatch.setattr(ctx.lake, "position", lambda *_, **__: at)
     with pytest.raises(LakeError, match="was read again"):
-        find_lost(ctx, source.record("THREE"))
+        find_lost(ctx, source.record("THREE"), at)

@@ -15,7 +15,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
 from cdc_core.snapshot.present_names import present_names
 from cdc_core.snapshot.read import exact_rows_by_scn
-from cdc_core.steps.windows import reselecting
+from cdc_core.steps.windows import past_rows, reselecting
 from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultKind
 from oracle_embedded.redo import DEFAULT_WARTS, LobRows
@@ -271,8 +271,8 @@ def test_values_of_many_commits_come_with_few_statements(
     one_shape: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: int
 ) -> None:
     """Each row has the value of its own commit. What a statement gave before it failed is not asked for again, and lands once."""
-    monkeypatch.setattr(reselecting, "_COMMITS_AT_ONCE", 8)
-    monkeypatch.setattr(reselecting, "_FETCH_ROWS", 2)
+    monkeypatch.setattr(past_rows, "COMMITS_AT_ONCE", 8)
+    monkeypatch.setattr(reselecting, "VALUES_AT_ONCE", 2)
     with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
         sent: list[str] = []
         source.pipeline.database._on_statement = sent.append
@@ -375,7 +375,7 @@ def test_names_that_change_while_oracle_is_asked_have_it_asked_again(
         source.run()
         _committed(one_shape, _part)
         [window] = source.pipeline.plan_windows()
-        monkeypatch.setattr(reselecting, "present_names", names)
+        monkeypatch.setattr("cdc_core.snapshot.present_names.present_names", names)
         source.pipeline.capture_window(window)
         source.pipeline.apply_window(window)
         if times == 1:

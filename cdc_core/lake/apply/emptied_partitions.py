@@ -35,7 +35,7 @@ from cdc_core.delta.history import DeltaLog, read_log
 from cdc_core.errors import RESNAPSHOT_HINT, DecodeError, RowsGoneError
 from cdc_core.lake.apply.truncation import Truncation, change_values, refuse_equal
 from cdc_core.lake.definitions.defaults import sql_literal
-from cdc_core.lake.definitions.evolution import in_mirror, known_schema
+from cdc_core.lake.definitions.evolution import known_schema
 from cdc_core.lake.mirror.merge import KeyRule
 from cdc_core.lake.mirror.merge_audit import check_removed
 from cdc_core.lake.mirror.write import MirrorChange, MirrorCommit, write
@@ -50,8 +50,10 @@ from cdc_core.lake.tables import (
     CHANGELOG_INDEXED,
     PARTITIONS_PROPERTY,
     delta,
+    listed,
     properties_sql,
     quote_name,
+    same_key,
     string_literal,
 )
 from cdc_core.model.identifiers import TableId
@@ -93,10 +95,9 @@ def empty_partitions(
     mirrored_rows: int | None = None
     if changelog.transactions.get(work.partitions_app, 0) < scn:
         refuse_stale(work.table, QuarantineTable(work).count_unresolved(), scn)
-        mirrored = in_mirror(work, schema)
-        where = " OR ".join(f"({rows_sql(one, mirrored)})" for one in truncation.partitions)
-        keys = ", ".join(map(quote_name, mirrored.key))
-        mirror = layer_sql(work, session, "mirror", mirror_schema(mirrored))
+        where = " OR ".join(f"({rows_sql(one, schema)})" for one in truncation.partitions)
+        keys = listed(schema.key)
+        mirror = layer_sql(work, session, "mirror", mirror_schema(schema))
         sql = f"SELECT {keys} FROM {mirror} WHERE {COMMIT_SCN} < {scn} AND ({where})"
         with ExitStack() as held:
             parts = [held.enter_context(found_rows(work, session, sql, doing=_LOOKING))]
@@ -141,8 +142,8 @@ def _delete(work: TableWork, schema: TableSchema, scn: int, metadata: str) -> Mi
     None if an earlier attempt has done so."""
     if work.require_mirror().transactions.get(work.partitions_app, 0) >= scn:
         return None
-    mirrored, files = in_mirror(work, schema), files_of(work, scn)
-    with logged_changes(work.changelog, mirrored, of_window(scn), files) as changes:
+    files = files_of(work, scn)
+    with logged_changes(work.changelog, schema, of_window(scn), files) as changes:
         found = changes.facts()
         rows = WindowRows(
             work=work,
@@ -151,12 +152,11 @@ def _delete(work: TableWork, schema: TableSchema, scn: int, metadata: str) -> Mi
             found=found,
             scn_high=scn,
             schema=schema,
-            mirrored=mirrored,
             read_scn=None,
             has_gaps=True,
             facts=work.facts(scn=scn),
         )
-        rule = KeyRule(schema=mirrored, absent=found.absent, covered_scn=scn)
+        rule = KeyRule(schema=schema, absent=found.absent, covered_scn=scn)
         info = work.info("deleting the rows of partitions", metadata, (work.partitions_app, scn))
         change = MirrorChange(rows=rows, rule=rule, commit=info, bounds=found.bounds)
         return write(work, change)
@@ -179,18 +179,18 @@ def _unmirrored(
             partitions'.
     """
     columns = sorted({name for one in truncation.partitions for name in _columns_of(one, schema)})
-    keys = ", ".join(f"d.{quote_name(key)} AS {quote_name(key)}" for key in schema.key)
-    same = " AND ".join(f"d.{quote_name(key)} = m.{quote_name(key)}" for key in schema.key)
-    listed = ", ".join(map(string_literal, columns))
+    keys = listed(schema.key, "d")
+    same = same_key(schema, "d", "m")
+    names = ", ".join(map(string_literal, columns))
     unknown = RowsGoneError(
         "rows went with a partition, and the change log does not say whether a row that a snapshot found gone was one of them",
         hint=RESNAPSHOT_HINT,
         **work.facts(scn=truncation.scn),
     )
     sql = (
-        f"SELECT {keys}, ARRAYS_OVERLAP(d._cdc_missing, ARRAY({listed})) AS {_IS_UNKNOWN}"
+        f"SELECT {keys}, ARRAYS_OVERLAP(d._cdc_missing, ARRAY({names})) AS {_IS_UNKNOWN}"
         f" FROM {_DERIVED} d LEFT ANTI JOIN (SELECT * FROM {mirror} WHERE {COMMIT_SCN} < {truncation.scn}) m ON {same}"
-        f" WHERE d._cdc_kind = 'row' AND (ARRAYS_OVERLAP(d._cdc_missing, ARRAY({listed})) OR {where})"
+        f" WHERE d._cdc_kind = 'row' AND (ARRAYS_OVERLAP(d._cdc_missing, ARRAY({names})) OR {where})"
     )
     with ExitStack() as held:
         try:

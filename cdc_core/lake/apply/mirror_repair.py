@@ -20,11 +20,9 @@ from cdc_core.delta.appending import CommitInfo
 from cdc_core.delta.history import read_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.lake.apply.truncation import truncated_scn
-from cdc_core.lake.definitions.evolution import in_mirror
-from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.mirror.merge import TruthRule
 from cdc_core.lake.mirror.merge_audit import SentRows
-from cdc_core.lake.mirror.write import MirrorChange
+from cdc_core.lake.mirror.write import ChangeRows, MirrorChange
 from cdc_core.lake.rows.derivation import rederived
 from cdc_core.lake.rows.logged_changes import batches_of, files_of, logged_changes, window_sql
 from cdc_core.lake.rows.staging import StagedRows, staged_rows
@@ -43,7 +41,7 @@ hundred bytes for each change."""
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorDifferences:
+class MirrorDifferences(ChangeRows):
     """What the mirror has otherwise: counts of it, the columns that some change lacks, and the
     rows, in hand or as Spark's."""
 
@@ -66,14 +64,6 @@ class MirrorDifferences:
     def why_spark(self) -> str:
         """Why Spark alone can merge them."""
         return "rows are derived from the whole change log"
-
-    def inserted(self, mirror: MirrorFiles, covered_scn: int) -> None:
-        """The mirror has some of their keys."""
-        del mirror, covered_scn
-
-    def in_hand(self, mirror: MirrorFiles) -> None:
-        """Spark merges what is the truth."""
-        del mirror
 
     @contextmanager
     def staged(self, work: TableWork) -> Iterator[StagedRows]:
@@ -111,13 +101,12 @@ def find_different(
     Raises:
         DecodeError: It cannot be said which row a key has.
     """
-    mirrored = in_mirror(work, schema)
     found = _in_hand(
-        work, mirrored, scn_high, position=position, covered_scn=covered_scn, is_late=is_late
+        work, schema, scn_high, position=position, covered_scn=covered_scn, is_late=is_late
     )
     if found is not None:
         rows, absent = found
-        return MirrorDifferences(SentRows.of_table(rows, mirrored, facts), absent, rows)
+        return MirrorDifferences(SentRows.of_table(rows, schema, facts), absent, rows)
     session = work.session_for()
     changes = window_sql(work, session, scn_high, schema)
     with translated("deriving a window's keys", **work.facts()):
@@ -125,7 +114,7 @@ def find_different(
             work, session, changes, schema, position=position, covered_scn=covered_scn,
             is_late=is_late,
         )  # fmt: skip
-        sent = SentRows.of_frame(frame, mirrored, None, facts, are_different=True)
+        sent = SentRows.of_frame(frame, schema, None, facts, are_different=True)
         [lacking] = frame.selectExpr("ARRAY_DISTINCT(FLATTEN(COLLECT_SET(_cdc_missing)))").collect()
     return MirrorDifferences(sent, tuple(lacking[0]), frame=frame)
 
@@ -140,7 +129,7 @@ def _in_hand(
     is_late: bool,
 ) -> tuple[pa.Table, tuple[str, ...]] | None:
     """The rows that differ, in the columns of ``stage.reduction.merge_source``, and the columns
-    that some change lacks; None if Spark has to find them. ``schema`` is the mirror's."""
+    that some change lacks; None if Spark has to find them."""
     counts = [count_rows(path) for path in (work.changelog, work.mirror)]
     if None in counts or sum(count or 0 for count in counts) > IN_HAND_ROWS_MAX:
         return None

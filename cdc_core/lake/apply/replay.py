@@ -9,33 +9,26 @@ so for all keys.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
 
 from cdc_core.delta.history import read_commits, read_log
 from cdc_core.errors import REPORT_HINT, LakeError, NotYetError, RowCountError
 from cdc_core.lake.apply.emptied_partitions import emptied_scn
 from cdc_core.lake.apply.mirror_repair import find_different
 from cdc_core.lake.apply.truncation import settle_truncation, truncated_scn
-from cdc_core.lake.definitions.evolution import in_mirror, known_schema, settle_schema
+from cdc_core.lake.definitions.evolution import known_schema, settle_schema
 from cdc_core.lake.foreign_words import replaced_hint, replaced_words
 from cdc_core.lake.mirror.merge import merge_report
 from cdc_core.lake.mirror.write import write
 from cdc_core.lake.rows.derivation import derived
-from cdc_core.lake.rows.logged_changes import files_of, logged_changes, ordinals_of
-from cdc_core.lake.side_tables.quarantine import QuarantineTable
+from cdc_core.lake.rows.logged_changes import files_of, logged_changes
 from cdc_core.lake.table_context import TableWork
-from cdc_core.lake.table_part import TablePart
-from cdc_core.lake.tables import quote_name
+from cdc_core.lake.tables import listed, quote_name
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.stage.changes import of_window
-from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
-from cdc_core.stage.quarantine import left_out_rows, without_text
-from cdc_core.stage.window import decodable_rows
 
 
 def replay_window(
@@ -80,7 +73,7 @@ def replay_window(
         return TableApplied(table=work.table, changes=count, seconds=seconds, skipped=True)
     metadata = work.metadata("replay", position, window=manifest.window.key)
     info = work.info("repairing the mirror", metadata)
-    written = write(work, different.change(in_mirror(work, schema), info))
+    written = write(work, different.change(schema, info))
     return merge_report(work.table, written.counts, count, started, written.how)
 
 
@@ -90,27 +83,6 @@ def _not_applied(work: TableWork, manifest: WindowManifest, position: int | None
         hint="Apply it first: `redolake run`.",
         **work.facts(window=manifest.window.key, mirror_scn=position),
     )
-
-
-def restore_quarantine(
-    work: TableWork,
-    part: TablePart,
-    *,
-    covered_scn: int,
-    decode: Callable[[Any, TableSchema], Any],
-    keeps_text: bool = True,
-) -> int:
-    """Put the rows of an applied window that its change log does not have into quarantine again;
-    return how many of the table are there. Those that are there already stay as they are."""
-    scn_high, schema, quarantine = part.window.scn_high, part.schema, QuarantineTable(work)
-    if scn_high not in quarantine.counts():
-        decoder = ChangeDecoder(schema, scn_high, decode, tuple(part.earlier), schema.excluded)
-        rows = decodable_rows(part.landed.rows(part.landed.committed()), decoder)
-        known = ordinals_of(work, scn_high)
-        covered = max(covered_scn, truncated_scn(work, read_log(work.changelog)))
-        found = left_out_rows(rows, known, decoder, covered_scn=covered)
-        quarantine.put(found if keeps_text else without_text(found), scn_high)
-    return quarantine.count_unresolved()
 
 
 def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
@@ -136,21 +108,20 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
     work.set_damaged_mirror_aside()
     session = work.session_for()
     if read_log(work.mirror) is None:
-        work.create_table(work.mirror, in_mirror(work, known_schema(log) or schema))
+        work.create_table(work.mirror, known_schema(log) or schema)
     schema = settle_schema(work, schema)
     done = work.position()
     partitions_scn = log.transactions.get(work.partitions_app, 0)
     position = max(done.changelog_scn or 0, done.mirror_scn or 0, partitions_scn)
     with translated("deriving the mirror", **work.facts()):
         frame = derived(work, session, schema, position)
-        mirrored = in_mirror(work, schema)
-        columns = [quote_name(one) for one in (*mirrored.column_names, COMMIT_SCN, ORDINAL)]
+        columns = [quote_name(one) for one in (*schema.column_names, COMMIT_SCN, ORDINAL)]
         rows = frame.where("_cdc_kind = 'row'").select(*columns)
         counts = frame.selectExpr(
             "COUNT_IF(_cdc_kind = 'row') AS n",
             "COUNT_IF(SIZE(_cdc_missing) > 0) AS missing",
             "COUNT(*) AS reduced",
-            f"COUNT(DISTINCT STRUCT({', '.join(map(quote_name, mirrored.key))})) AS keys",
+            f"COUNT(DISTINCT STRUCT({listed(schema.key)})) AS keys",
         ).collect()[0]
     if counts["keys"] != counts["reduced"]:
         raise RowCountError(

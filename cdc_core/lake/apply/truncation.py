@@ -25,11 +25,11 @@ import pyarrow as pa
 from cdc_core.delta.history import DeltaLog, read_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import RESNAPSHOT_HINT, RowsGoneError
-from cdc_core.lake.definitions.evolution import in_mirror, known_schema
+from cdc_core.lake.definitions.evolution import known_schema
 from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.mirror.merge import TruncationRule
 from cdc_core.lake.mirror.merge_audit import SentRows
-from cdc_core.lake.mirror.write import MirrorChange, MirrorCommit, write
+from cdc_core.lake.mirror.write import ChangeRows, MirrorChange, MirrorCommit, write
 from cdc_core.lake.rows.staging import StagedRows, staged_rows
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
@@ -119,28 +119,23 @@ def settle_truncation(work: TableWork) -> MirrorCommit | None:
     scn, schema = truncated_scn(work, changelog), known_schema(changelog)
     if schema is None or truncated_scn(work, mirror) >= scn:
         return None
-    mirrored = in_mirror(work, schema)
     info = work.info(
         "emptying the mirror", work.metadata("truncate", scn), (work.truncation_app, scn)
     )
-    rows = _TruncationRow(work, mirrored, scn)
-    change = MirrorChange(rows=rows, rule=TruncationRule(mirrored, scn), commit=info)
+    rows = _TruncationRow(work, schema, scn)
+    change = MirrorChange(rows=rows, rule=TruncationRule(schema, scn), commit=info)
     return write(work, change)
 
 
 @dataclass(frozen=True, slots=True)
-class _TruncationRow:
+class _TruncationRow(ChangeRows):
     """A TRUNCATE as the one row of a change of the mirror."""
 
     work: TableWork
-    mirrored: TableSchema
+    schema: TableSchema
     scn: int
     count: int = 1
     why_spark: str | None = None
-
-    def inserted(self, mirror: MirrorFiles, covered_scn: int) -> None:
-        """None: rows only go."""
-        del mirror, covered_scn
 
     def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, SentRows]:
         """The row."""
@@ -159,7 +154,7 @@ class _TruncationRow:
 
     def _audit(self) -> SentRows:
         """No more rows go than the mirror has."""
-        sent, rows = SentRows(self.mirrored, None, self.work.facts()), count_rows(self.work.mirror)
+        sent, rows = SentRows(self.schema, None, self.work.facts()), count_rows(self.work.mirror)
         sent.gone = SCN_MAX if rows is None else rows
         return sent
 

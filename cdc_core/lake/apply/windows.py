@@ -22,7 +22,7 @@ from cdc_core.errors import (
 from cdc_core.lake.applied_in_delta import brought_by
 from cdc_core.lake.apply.emptied_partitions import refuse_older
 from cdc_core.lake.apply.mirror_repair import find_different
-from cdc_core.lake.definitions.evolution import check_mirror, in_mirror, settle_schema
+from cdc_core.lake.definitions.evolution import check_mirror, settle_schema
 from cdc_core.lake.mirror.merge import KeyRule, merge_report
 from cdc_core.lake.mirror.write import MirrorChange, write
 from cdc_core.lake.rows.executors import (
@@ -87,6 +87,7 @@ def apply_window(
     _check_store(where, position, window.scn_high)
     schema = _settled(work, part, position)
     quarantine = QuarantineTable(work)
+    quarantine.require(state.in_quarantine)
     files = _files_of(work, schema, window.scn_high, done.changelog_scn)
     appended: StagedWindow | None = None
     if not files:
@@ -106,7 +107,6 @@ def apply_window(
             window=window,
             said=_source_facts(part.manifest, is_late=committed.late > 0),
             schema=schema,
-            mirrored=in_mirror(work, schema),
             covered_scn=state.covered_scn,
             read_scn=window.scn_high if part.is_inexact else state.read_scn,
             is_late=committed.late > 0,
@@ -147,7 +147,7 @@ def _settled(work: TableWork, part: TablePart, position: int | None) -> TableSch
     if part.landed.late_above is not None and part.manifest.late_scn is not None:
         refuse_older(work, part.manifest.late_scn, "a late commit")
     schema = settle_schema(work, part.schema)
-    check_mirror(work, in_mirror(work, schema), work.require_mirror())
+    check_mirror(work, schema, work.require_mirror())
     return schema
 
 
@@ -253,16 +253,14 @@ def _source_facts(manifest: WindowManifest, *, is_late: bool) -> dict[str, objec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Merging:
-    """How one window's changes become a change of the mirror. ``schema`` is the change log's,
-    ``mirrored`` the mirror's, which may have lost dropped columns. ``said`` is what else the commit
-    says of the window. ``is_late``: some of its commits belong to earlier windows; ``has_gaps``:
-    changes of the table went into quarantine, or come with a later window."""
+    """How one window's changes become a change of the mirror. ``said`` is what else the commit says
+    of the window. ``is_late``: some of its commits belong to earlier windows; ``has_gaps``: changes
+    of the table went into quarantine, or come with a later window."""
 
     work: TableWork
     window: ScnWindow
     said: Mapping[str, object]
     schema: TableSchema
-    mirrored: TableSchema
     covered_scn: int
     read_scn: int | None
     is_late: bool
@@ -274,7 +272,7 @@ class _Merging:
         """Merge what these files of the change log have of the window; ``appended`` was written a
         moment ago."""
         own = of_window(self.window.scn_high)
-        with logged_changes(self.work.changelog, self.mirrored, own, files) as changes:
+        with logged_changes(self.work.changelog, self.schema, own, files) as changes:
             facts = changes.facts()
             where = self.work.facts(window=self.window.key)
             _check_appended(where, facts.changes, appended)
@@ -314,7 +312,7 @@ class _Merging:
                 facts=where,
                 is_late=True,
             )
-            return different.change(self.mirrored, info, self.covered_scn)
+            return different.change(self.schema, info, self.covered_scn)
         rows = WindowRows(
             work=work,
             changes=changes,
@@ -322,13 +320,12 @@ class _Merging:
             found=found,
             scn_high=scn_high,
             schema=self.schema,
-            mirrored=self.mirrored,
             read_scn=self.read_scn,
             has_gaps=self.has_gaps,
             facts=where,
         )
         rule = KeyRule(
-            schema=self.mirrored,
+            schema=self.schema,
             absent=found.absent,
             covered_scn=self.covered_scn,
             read_scn=self.read_scn,

@@ -42,7 +42,6 @@ class Alteration:
     operation: str
     change: Change
     sql: tuple[str, ...]
-    drops: bool = False
     keeps_columns: bool = False
 
 
@@ -69,16 +68,6 @@ def add_columns(columns: Sequence[pa.Field], structs: Sequence[str] = ()) -> Alt
         "ADD COLUMNS",
         lambda table: table.with_columns(columns, structs),
         (*feature, f"ADD COLUMNS ({', '.join(ddl)})"),
-    )
-
-
-def drop_columns(names: Sequence[str]) -> Alteration:
-    """Let columns go, of a table with column mapping."""
-    return Alteration(
-        "DROP COLUMNS",
-        lambda table: table.without_columns(names),
-        (f"DROP COLUMNS ({', '.join(map(quote_name, names))})",),
-        drops=True,
     )
 
 
@@ -134,7 +123,7 @@ def alter(
     doing = "altering a Delta table"
     log = read_log(path)
     try:
-        if log is not None and takes_changes(path, log, drops=alteration.drops):
+        if log is not None and takes_changes(path, log):
             info = work.info(doing, metadata)
             commit_change(path, alteration.operation, alteration.change, info, fence=work.fence)
             return

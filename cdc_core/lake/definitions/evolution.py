@@ -4,10 +4,8 @@ The change log's images have a field per column, called what it is stored as for
 (:attr:`cdc_core.schema.table.Column.stored_as`): fields are added and never renamed. The mirror
 shows the names that columns have now, by Delta's column mapping; ``redolake.columns`` says which of
 its columns is which, by what files call it. Added columns come behind the others, as ALTER TABLE …
-ADD makes them; dropped ones stay in the change log, and by policy go from the mirror
-(``redolake.gone`` of the change log says so first; :func:`in_mirror` is what the mirror has then).
-A column with a wider type has both tables written anew (``widening``). A column whose name a plain
-table cannot hold turns column mapping on.
+ADD makes them; dropped ones stay in both tables. A column with a wider type has both tables
+written anew (``widening``). One whose name a plain table cannot hold turns column mapping on.
 
 Each takes several commits, so the change log's properties first say what is to be reached
 (``redolake.schema``, ``redolake.added``, ``redolake.widened``); whoever works on the table next
@@ -18,7 +16,7 @@ its own transaction identifier, before any later change is merged.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 import pyarrow as pa
@@ -33,7 +31,6 @@ from cdc_core.lake.definitions.altering import (
     add_columns,
     alter,
     comment_column,
-    drop_columns,
     fill_column,
     map_columns,
     rename_column,
@@ -45,7 +42,6 @@ from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
     ADDED_PROPERTY,
     COLUMNS_PROPERTY,
-    GONE_PROPERTY,
     KEY_PROPERTY,
     SCHEMA_PROPERTY,
     WIDENED_PROPERTY,
@@ -98,19 +94,6 @@ def widened_columns(log: DeltaLog | None) -> tuple[str, ...]:
     return tuple(known.held(one).name for one in _listed(log, WIDENED_PROPERTY))
 
 
-def removed_columns(log: DeltaLog | None) -> tuple[str, ...]:
-    """The dropped columns that the mirror has lost, or is losing, by what they are stored as."""
-    return _listed(log, GONE_PROPERTY)
-
-
-def in_mirror(work: TableWork, schema: TableSchema) -> TableSchema:
-    """The version with the columns that the mirror has: without the dropped ones that it has
-    lost."""
-    gone = removed_columns(read_log(work.changelog))
-    names = [one.name for one in schema.columns if one.stored_as in gone]
-    return schema.lacking(names)
-
-
 def _added(log: DeltaLog | None) -> dict[str, pa.Scalar]:
     """The added columns' defaults, by what the columns are stored as."""
     known = known_schema(log)
@@ -122,14 +105,6 @@ def _added(log: DeltaLog | None) -> dict[str, pa.Scalar]:
 
 def _listed(log: DeltaLog | None, name: str) -> tuple[str, ...]:
     return tuple(json.loads(log.properties.get(name, "[]"))) if log else ()
-
-
-def _going(work: TableWork, schema: TableSchema, gone: Sequence[str]) -> tuple[str, ...]:
-    """Those with what the policy lets go now."""
-    if not work.drops_columns:
-        return tuple(gone)
-    held = schema.stored_names.values()
-    return tuple(dict.fromkeys((*gone, *(one for one in schema.dropped if one in held))))
 
 
 def is_settled(work: TableWork, schema: TableSchema) -> bool:
@@ -144,19 +119,15 @@ def is_settled(work: TableWork, schema: TableSchema) -> bool:
         return False
     if not are_wide(known, widened_columns(log), mirror, log):
         return False
-    gone = removed_columns(log)
     names = _names_in(mirror, known)
     return not (
-        _going(work, known, gone) != gone
-        or any(one in names for one in gone)
-        or any(known.held(one).name != name for one, name in names.items())
+        any(known.held(one).name != name for one, name in names.items())
         or mirror.properties.get(KEY_PROPERTY) != key_text(known)
         or _comments(known, log)
         or any(
             one not in names
             or (default.is_valid and _column_app(work, one) not in mirror.transactions)
             for one, default in _added(log).items()
-            if one not in gone
         )
     )
 
@@ -170,7 +141,7 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
     return the newest version.
 
     A column that was left out or dropped after the tables were made is in the version that is
-    returned: it stays in the change log, and in the mirror unless the policy lets it go.
+    returned: both tables keep it.
 
     Raises:
         SchemaMismatchError: ``schema.evolution`` says that the way there cannot be followed.
@@ -190,9 +161,6 @@ def settle_schema(work: TableWork, schema: TableSchema) -> TableSchema:
         properties = _properties(log, evolution, newest)
         alter(work, work.changelog, set_properties(properties))
         known = newest
-    gone = removed_columns(log)
-    if (going := _going(work, known, gone)) != gone:
-        alter(work, work.changelog, set_properties({GONE_PROPERTY: json.dumps(going)}))
     _reach(work, known)
     return known
 
@@ -264,21 +232,17 @@ def _remember_columns(work: TableWork, known: TableSchema, newest: TableSchema) 
 def _reach(work: TableWork, schema: TableSchema) -> None:
     """Bring both tables to ``schema``, each step only if it is not done yet."""
     log, mirror = read_log(work.changelog), read_log(work.mirror)
-    added, gone, widened = _added(log), removed_columns(log), widened_columns(log)
+    added, widened = _added(log), widened_columns(log)
     if mirror is None:
-        if not (added or gone or widened):
+        if not (added or widened):
             return
         mirror = work.require_mirror()
     _reach_changelog(work, schema)
     names = _names_in(mirror, schema)
-    going = [names.pop(one) for one in gone if one in names]
     renames = _renames({name: schema.held(one).name for one, name in names.items()})
-    added = {one: default for one, default in added.items() if one not in gone}
     missing = [schema.held(one) for one in added if one not in names]
-    if renames or going or need_mapping(column.name for column in missing):
+    if renames or need_mapping(column.name for column in missing):
         _map(work, work.mirror, mirror)
-    if going:
-        alter(work, work.mirror, drop_columns(going))
     for old, new in renames:
         alter(work, work.mirror, rename_column(old, new), schema)
     if mirror.properties.get(KEY_PROPERTY) != key_text(schema):
@@ -292,7 +256,7 @@ def _reach(work: TableWork, schema: TableSchema) -> None:
         app = _column_app(work, column)
         if app in mirror.transactions or not default.is_valid:
             continue
-        fill_column(work, in_mirror(work, schema), schema.held(column).name, default, (app, 1))
+        fill_column(work, schema, schema.held(column).name, default, (app, 1))
 
 
 def _renames(wanted: Mapping[str, str]) -> list[tuple[str, str]]:

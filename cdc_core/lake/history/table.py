@@ -14,8 +14,7 @@ into it in one of three ways, each of which ends in the same table:
 * After a TRUNCATE, another definition of the table, another configuration of its history, or a
   commit that rewrote the change log, all states are derived and the table is overwritten.
 
-No Spark is needed. Changes and states of a part of the keys are held at a time; a change log of
-several parts is spread over files once (:mod:`cdc_core.lake.history.spread_changes`).
+No Spark is needed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -55,7 +54,8 @@ from cdc_core.delta.history import (
 from cdc_core.delta.log_files import data_file
 from cdc_core.delta.storage import storing
 from cdc_core.errors import REPORT_HINT, LakeError, SchemaMismatchError
-from cdc_core.lake.definitions.evolution import in_mirror, known_schema
+from cdc_core.lake.definitions.evolution import known_schema
+from cdc_core.lake.history.derived_states import DerivedStates, with_images
 from cdc_core.lake.history.files import (
     SMALL_BYTES,
     HistoryFiles,
@@ -64,7 +64,6 @@ from cdc_core.lake.history.files import (
     put_together,
 )
 from cdc_core.lake.history.layout import HistoryLayout
-from cdc_core.lake.history.spread_changes import spread
 from cdc_core.lake.rows.logged_changes import files_of, logged_changes, queried
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import Fence, TableWork, no_fence
@@ -74,25 +73,18 @@ from cdc_core.model.reports import TableHistory
 from cdc_core.runtime.arrow import whole
 from cdc_core.schema.names import need_mapping
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.carried_columns import NOTHING_CARRIED, carry_columns
 from cdc_core.stage.changes import (
     ChangeFacts,
     Flags,
     LightChanges,
     LoggedChanges,
-    OwnRows,
-    below,
     key_codes,
-    since,
 )
-from cdc_core.stage.difference import touching
 from cdc_core.stage.layout import COMMIT_SCN
 from cdc_core.stage.states import (
     TO_SCN,
-    Truncated,
     last_states,
     states_behind,
-    states_of,
     states_schema,
 )
 
@@ -147,12 +139,11 @@ class HistoryTable:
         """
         started, work = time.monotonic(), self._work
         log = read_log(work.changelog)
-        known = known_schema(log)
-        if log is None or known is None:
+        schema = known_schema(log)
+        if log is None or schema is None:
             return None
         if work.known_generation(log, work.changelog) < work.generation:
             return None  # the next chunk begins a new change log
-        schema = in_mirror(work, known)
         self._refuse(schema)
         there = self._of_generation()
         files = None if anew or there is None else self._newer_files(schema, log, there)
@@ -184,7 +175,6 @@ class HistoryTable:
         schema = known_schema(read_log(self._work.changelog))
         if log is None or schema is None or self._app not in log.transactions:
             return
-        schema = in_mirror(self._work, schema)
         if newest_metadata(self.path, "layout") == self._layout.described(schema):
             self._compact(schema, log)  # another layout is written by the next update
         from deltalake import DeltaTable
@@ -285,7 +275,7 @@ class HistoryTable:
         """Take the changes in some files of the change log; how many states came, and how many
         went. None where all states have to be derived."""
         reached = newest_metadata(self.path, "reached")
-        with logged_changes(self._work.changelog, schema, _with_images, files) as changes:
+        with logged_changes(self._work.changelog, schema, with_images, files) as changes:
             facts = changes.facts()
             newest = max(reached, facts.scns[1]) if facts.changes else reached
             info = self._info(schema, version, newest, self._forgotten())
@@ -346,7 +336,7 @@ class HistoryTable:
         forgotten = self._forgotten()
         states = [
             self._layout.stored(_kept(one, forgotten), schema)
-            for one in self._states(schema, touched)
+            for one in self._states(schema).of_keys(touched)
         ]
         near, rows, places = exchange.states_of(_keys_of(touched, schema), current=False)
         derived = pa.concat_tables([exchange.files.columns.empty_table(), *states])
@@ -358,7 +348,7 @@ class HistoryTable:
         if is_newer:
             return False
         everything = files_of(self._work)
-        with logged_changes(self._work.changelog, schema, _with_images, everything) as changes:
+        with logged_changes(self._work.changelog, schema, with_images, everything) as changes:
             return changes.facts().moved_absent
 
     def _write_anew(
@@ -379,11 +369,14 @@ class HistoryTable:
         info = self._info(schema, version, found["scn"][0].as_py() or 0, forgotten)
         with self._exchanging(schema) as exchange:
             before = sum(one.rows for one in exchange.listed)
-            for states in self._states(schema, None):
+            for states in self._states(schema).of_keys(None):
                 exchange.writer.add(self._layout.stored(_kept(states, forgotten), schema))
             added = exchange.close()
             overwrite_files(self.path, exchange.files.columns, added, info, fence=work.fence)
         return sum(one.rows for one in added), before
+
+    def _states(self, schema: TableSchema) -> DerivedStates:
+        return DerivedStates(self._work, self._layout, schema, self._facts)
 
     def _properties(self, schema: TableSchema) -> dict[str, str]:
         return {
@@ -431,112 +424,6 @@ class HistoryTable:
         until = (at - timedelta(days=self._layout.days)).isoformat(sep=" ")
         sql = f"SELECT MAX({COMMIT_SCN}) AS scn FROM changelog WHERE {time_} <= TIMESTAMP '{until}'"
         return queried(work, "changelog", sql)["scn"][0].as_py() or 0
-
-    def _states(self, schema: TableSchema, touched: LightChanges | None) -> Iterator[pa.Table]:
-        """All states, or those of the keys that some changes touch, part of the keys by part."""
-        changelog, everything, eras = self._work.changelog, files_of(self._work), list(self._eras())
-        if not everything:
-            return
-        with logged_changes(changelog, schema, _with_images, everything) as changes:
-            facts = changes.facts()
-            parts = changes.parts_lacking(len(facts.absent))
-            if parts == 1 or touched is not None or facts.moved_absent:
-                # What a change of key lacks may stand in any part.
-                yield from self._states_in(eras, everything, schema, touched, parts)
-                return
-            with spread(changes, parts, **self._facts) as files:
-                for part, own in enumerate(files):
-                    found = [
-                        states
-                        for era, until in eras
-                        if own
-                        for states in self._of_part(changes, own, schema, era, until, part, parts)
-                    ]
-                    yield from self._of_keys(found, schema)
-
-    def _states_in(
-        self,
-        eras: Sequence[tuple[OwnRows, Truncated | None]],
-        files: Sequence[str],
-        schema: TableSchema,
-        touched: LightChanges | None,
-        parts: int,
-    ) -> Iterator[pa.Table]:
-        for part in range(parts):
-            found: list[pa.Table] = []
-            for own, until in eras:
-                with logged_changes(self._work.changelog, schema, own, files) as changes:
-                    found += self._states_of(changes, schema, touched, until, part, parts)
-            yield from self._of_keys(found, schema)
-
-    def _of_part(
-        self,
-        changes: LoggedChanges,
-        files: Sequence[str],
-        schema: TableSchema,
-        own: OwnRows,
-        until: Truncated | None,
-        part: int,
-        parts: int,
-    ) -> Iterator[pa.Table]:
-        with closing(changes.in_files(files, own)) as opened:
-            yield from self._states_of(opened, schema, None, until, part, parts)
-
-    def _states_of(
-        self,
-        changes: LoggedChanges,
-        schema: TableSchema,
-        touched: LightChanges | None,
-        until: Truncated | None,
-        part: int,
-        parts: int,
-    ) -> Iterator[pa.Table]:
-        """The states of one part of the keys that changes left; none without changes."""
-        facts, carried = changes.facts(), NOTHING_CARRIED
-        if not facts.changes:
-            return
-        has_gaps = QuarantineTable(self._work).exists
-        if facts.moved_absent:
-            columns, names = states_schema(schema), dict.fromkeys((*schema.key, *facts.absent))
-            wanted = [columns.field(name) for name in names]
-            nobody = pa.schema([*wanted, pa.field(COMMIT_SCN, pa.int64())]).empty_table()
-            found = carry_columns(changes, schema, facts.absent, has_gaps=has_gaps)
-            carried = found.values(nobody, schema)
-        light = changes.light(part, parts)
-        yield states_of(
-            changes,
-            light if touched is None else touching(light, touched),
-            schema,
-            facts.absent,
-            rule=self._layout.rule(schema),
-            has_gaps=has_gaps,
-            carried=carried,
-            until=until,
-        )
-
-    def _of_keys(self, found: Sequence[pa.Table], schema: TableSchema) -> Iterator[pa.Table]:
-        """The states of some keys from all eras, as they are kept."""
-        if not self._layout.only_last:
-            yield from found
-        elif found:
-            yield last_states(pa.concat_tables(found), schema)
-
-    def _eras(self) -> Iterator[tuple[OwnRows, Truncated | None]]:
-        """Which changes stand between two TRUNCATEs, and which one ended them."""
-        sql = (
-            f"SELECT {COMMIT_SCN} AS scn, _cdc_commit_timestamp AS at FROM changelog "
-            f"WHERE _cdc_op = 't' ORDER BY {COMMIT_SCN}"
-        )
-        own: OwnRows = _with_images
-        for one in queried(self._work, "changelog", sql).to_pylist():
-            yield below(one["scn"], own), Truncated(one["scn"], one["at"])
-            own = since(one["scn"], _with_images)
-        yield own, None
-
-
-def _with_images(rows: pa.Table) -> pa.Array:
-    """All rows but those of TRUNCATEs."""
-    return pc.not_equal(rows["_cdc_op"], "t")
 
 
 @dataclass(slots=True)

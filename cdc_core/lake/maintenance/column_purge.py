@@ -1,15 +1,14 @@
 """How do the values of a column leave the Delta tables of a captured table?
 
-The column stays, and is NULL everywhere; of one that the mirror has lost already
-(``dropped_columns: drop``), the mirror's files are written anew. Delta keeps the old files until
-VACUUM removes them, so that the purge ends there.
+The column stays, and is NULL everywhere. Delta keeps the old files until VACUUM removes them, so
+that the purge ends there.
 """
 
 from __future__ import annotations
 
 from cdc_core.delta.history import read_log
 from cdc_core.errors import ANY_TABLE, ConfigError
-from cdc_core.lake.definitions.evolution import known_schema, removed_columns
+from cdc_core.lake.definitions.evolution import known_schema
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, quote_name
 from cdc_core.schema.table import TableSchema
@@ -33,21 +32,14 @@ def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str
         )
     mirror = work.require_mirror()
     stored_as = _stored_as(known, column)
-    has_gone = stored_as in removed_columns(changelog)
-    if column not in mirror.columns and not has_gone:
+    if column not in mirror.columns:
         return []
     session = work.session_for()
     position = work.position().mirror_scn or 0
     metadata = work.metadata("purge", position, column=column)
     name = quote_name(column)
     with work.commit(session, "purging a column of the mirror", metadata):
-        session.sql(
-            # Files from before a column went have its values still. Spark finds them by their own
-            # schemas.
-            f"REORG TABLE {delta(work.mirror)} APPLY (PURGE)"
-            if has_gone
-            else f"UPDATE {delta(work.mirror)} SET {name} = NULL WHERE {name} IS NOT NULL"
-        )
+        session.sql(f"UPDATE {delta(work.mirror)} SET {name} = NULL WHERE {name} IS NOT NULL")
     if changelog is None:
         return [work.mirror]
     images = [image for image in ("before", "after") if stored_as in changelog.fields[image]]
@@ -61,5 +53,5 @@ def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str
 
 
 def _stored_as(known: TableSchema | None, column: str) -> str:
-    """What a column is stored as, by the name that the mirror has or had, or by this itself."""
+    """What a column is stored as, by the name that the mirror has, or by this itself."""
     return known.stored_names.get(column, column) if known else column

@@ -19,7 +19,7 @@ from cdc_core.delta.appending import CommitInfo
 from cdc_core.errors import CdcError
 from cdc_core.lake.rows.staging import StagedRows
 from cdc_core.lake.table_context import TableWork
-from cdc_core.lake.tables import delta, quote_name, string_literal
+from cdc_core.lake.tables import delta, listed, quote_name, same_key, string_literal
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.schema.table import TableSchema
@@ -239,7 +239,7 @@ def merge_sql(
             sorts nothing.
     """
     schema, absent, read_scn = rule.schema, rule.absent, rule.read_scn
-    on = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
+    on = same_key(schema, "t", "s")
     newer = "TRUE" if force else NEWER
     columns = [*schema.column_names, COMMIT_SCN, ORDINAL]
     updates = ", ".join(
@@ -247,7 +247,7 @@ def merge_sql(
         for column in columns
         if column not in schema.key
     )
-    names = ", ".join(quote_name(column) for column in columns)
+    names = listed(columns)
     values = ", ".join(_inserted_value(column, schema, absent) for column in columns)
     comes = f"s._cdc_kind = 'row' AND s.{COMMIT_SCN} > {rule.covered_scn}"
     if absent and read_scn is not None:
@@ -269,10 +269,9 @@ def replace_sql(mirror: str, source: str, schema: TableSchema) -> str:
     which only the key is read, and once as ``row`` if it shall be there. All rows of a ``del`` key
     go, even if there are several; ``row`` rows match nothing and are inserted.
     """
-    on = " AND ".join(f"t.{quote_name(key)} = s.{quote_name(key)}" for key in schema.key)
+    on = same_key(schema, "t", "s")
     columns = [*schema.column_names, COMMIT_SCN, ORDINAL]
-    names = ", ".join(map(quote_name, columns))
-    values = ", ".join(f"s.{quote_name(column)}" for column in columns)
+    names, values = listed(columns), listed(columns, "s")
     return f"""
 MERGE INTO {delta(mirror)} t USING {source} s ON s._cdc_kind = 'del' AND {on}
 WHEN MATCHED THEN DELETE

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.errors import REPORT_HINT, RowCountError
-from cdc_core.lake.tables import quote_name
+from cdc_core.lake.tables import listed
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import COMMIT_SCN
 
@@ -91,7 +91,7 @@ class SentRows:
             "COUNT_IF(_cdc_kind = 'row') AS rows_sent",
             "COUNT_IF(_cdc_kind <> 'row') AS keys_gone",
             f"COUNT_IF(_cdc_kind = 'row' AND {is_newer}) AS rows_newer",
-            f"COUNT(DISTINCT STRUCT({', '.join(map(quote_name, schema.key))})) AS keys",
+            f"COUNT(DISTINCT STRUCT({listed(schema.key)})) AS keys",
         ).collect()
         found = cls(schema, read_scn, facts)
         found.take(counts.asDict(), are_different=are_different)
@@ -193,7 +193,7 @@ class SentChunk:
             RowCountError: It has more rows than landed, a key twice, or a row whose key it does not
                 replace.
         """
-        key = f"STRUCT({', '.join(map(quote_name, schema.key))})"
+        key = f"STRUCT({listed(schema.key)})"
         [found] = frame.selectExpr(
             "COUNT_IF(_cdc_kind = 'row') AS rows_sent",
             "COUNT_IF(_cdc_kind = 'del') AS keys_sent",

@@ -50,12 +50,14 @@ class ChangeRows(Protocol):
     def inserted(self, mirror: MirrorFiles, covered_scn: int) -> AppendedRows | None:
         """Those that come into a mirror which has none of their keys, in files of its folder; None
         where that is nothing to ask."""
-        ...
+        del mirror, covered_scn
+        return None
 
     def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, SentRows] | None:
         """All of them, counted, for this version of the mirror; None where Spark has to merge them
         after all."""
-        ...
+        del mirror
+        return None
 
     def staged(self, work: TableWork) -> AbstractContextManager[StagedRows]:
         """All of them for a MERGE, for as long as the block lasts."""

@@ -12,13 +12,13 @@ from typing import Any
 
 from cdc_core.delta.history import read_log
 from cdc_core.lake.apply.truncation import truncated_scn
-from cdc_core.lake.definitions.evolution import added_columns, in_mirror
+from cdc_core.lake.definitions.evolution import added_columns
 from cdc_core.lake.rows.by_key import KeyedChanges, Reduction
 from cdc_core.lake.rows.carried_columns import carried_sql, carried_view, history_origin
 from cdc_core.lake.rows.logged_changes import files_of, logged_changes, rows_sql
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
-from cdc_core.lake.tables import quote_name, string_literal
+from cdc_core.lake.tables import listed, of_image, string_literal
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.carried_columns import carry_columns
 from cdc_core.stage.changes import OwnRows, below, since, up_to
@@ -43,13 +43,13 @@ def rederived(
     along that a late one set. All keys are then looked at if any change of key lacks a column.
     """
     keys = " UNION ".join(
-        f"SELECT {_keys(schema, image)} FROM {changes} WHERE {image} IS NOT NULL"
+        f"SELECT {of_image(schema.key, image)} FROM {changes} WHERE {image} IS NOT NULL"
         for image in ("before", "after")
     )
     history = _History(work, session, schema, position)
     wanted: str | None = f"({keys})"
     if is_late:
-        every = history.keyed(in_mirror(work, schema), None)
+        every = history.keyed(schema, None)
         wanted = None if every.kinds().moved_absent else wanted
     return history.derived(wanted, covered_scn, is_compared=True)
 
@@ -74,12 +74,12 @@ def derived_before(
     than these and the key's."""
     history = _History(work, session, schema, scn, is_below=True)
     added = added_columns(read_log(work.changelog))
-    listed = ", ".join(map(string_literal, columns))
+    names = ", ".join(map(string_literal, columns))
     older = "".join(f" OR _cdc_columns <= {added[one].place}" for one in columns if one in added)
-    keys = ", ".join(map(quote_name, schema.key))
+    keys = listed(schema.key)
     wanted = (
         f"(SELECT DISTINCT {keys} FROM (SELECT after.*, _cdc_absent, _cdc_columns FROM {history.rows}"
-        f" WHERE after IS NOT NULL) WHERE ({within}) OR ARRAYS_OVERLAP(_cdc_absent, ARRAY({listed})){older})"
+        f" WHERE after IS NOT NULL) WHERE ({within}) OR ARRAYS_OVERLAP(_cdc_absent, ARRAY({names})){older})"
     )
     needed = (*schema.key, *columns)
     held = schema.lacking([one for one in schema.column_names if one not in needed])
@@ -125,9 +125,8 @@ class _History:
 
     def derived(self, wanted: str | None, covered_scn: int, *, is_compared: bool = False) -> Any:
         """What the table's rule says of the wanted keys."""
-        held, has_gaps = in_mirror(self._work, self._schema), QuarantineTable(self._work).exists
-        rule = Reduction(held, has_gaps, covered_scn)
-        return self.reduced(held, wanted, rule, is_compared=is_compared)
+        rule = Reduction(self._schema, QuarantineTable(self._work).exists, covered_scn)
+        return self.reduced(self._schema, wanted, rule, is_compared=is_compared)
 
     def reduced(
         self, held: TableSchema, wanted: str | None, rule: Reduction, *, is_compared: bool = False
@@ -145,7 +144,3 @@ class _History:
             rows = carried_sql(self.rows, held, absent, added, origin, view)
             keyed = self.keyed(held, wanted, f"({rows})")
         return keyed.derived(rule, is_compared=is_compared)
-
-
-def _keys(schema: TableSchema, image: str) -> str:
-    return ", ".join(f"{image}.{quote_name(key)} AS {quote_name(key)}" for key in schema.key)

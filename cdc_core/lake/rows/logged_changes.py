@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,7 +22,7 @@ from cdc_core.model.reports import DeltaLayer
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.absent_names import LISTS
 from cdc_core.stage.changes import LoggedChanges, OwnRows
-from cdc_core.stage.layout import ORDINAL, change_schema
+from cdc_core.stage.layout import change_schema
 
 if TYPE_CHECKING:
     from cdc_core.lake.table_context import TableWork
@@ -71,19 +69,6 @@ def logged_changes(
             yield changes
         finally:
             changes.close()
-
-
-def ordinals_of(work: TableWork, scn_high: int) -> npt.NDArray[np.int64]:
-    """The ordinals of one window's changes; needs no Spark."""
-    if read_log(work.changelog) is None:
-        return np.empty(0, np.int64)
-    found = queried(
-        work,
-        "changelog",
-        f"SELECT {ORDINAL} FROM changelog WHERE _cdc_window = {scn_high} AND _cdc_snapshot IS NULL",
-    )
-    ordinals: npt.NDArray[np.int64] = found[ORDINAL].to_numpy()
-    return ordinals
 
 
 def queried(work: TableWork, layer: DeltaLayer, sql: str) -> pa.Table:

@@ -46,8 +46,7 @@ class WindowRows:
         files: … in these files of the change log …
         found: … and what they say.
         scn_high: The window.
-        schema: The change log's columns …
-        mirrored: … and the mirror's, which may have lost dropped ones.
+        schema: The columns of change log and mirror.
         read_scn: As of :class:`~cdc_core.lake.mirror.merge.KeyRule`.
         has_gaps: Changes of the table are in quarantine, or come with a later window.
         facts: Source, table and window, for errors.
@@ -59,7 +58,6 @@ class WindowRows:
     found: ChangeFacts
     scn_high: int
     schema: TableSchema
-    mirrored: TableSchema
     read_scn: int | None
     has_gaps: bool
     facts: dict[str, object]
@@ -80,9 +78,9 @@ class WindowRows:
         """Those that come into a mirror without their keys."""
         sent = self._audit()
         if self._executors is None:
-            parts = merge_sources(self.changes, self.mirrored, (), has_gaps=self.has_gaps)
+            parts = merge_sources(self.changes, self.schema, (), has_gaps=self.has_gaps)
             counted = sent.counting(parts)
-            one = write_inserted(mirror.work.mirror, self.mirrored, counted, covered_scn)
+            one = write_inserted(mirror.work.mirror, self.schema, counted, covered_scn)
             return AppendedRows([] if one is None else [one], sent)
         path = mirror.work.mirror
         return AppendedRows(
@@ -97,7 +95,7 @@ class WindowRows:
             return None
         sent, absent = self._audit(), self.found.absent
         parts = merge_sources(
-            self.changes, self.mirrored, absent, has_gaps=self.has_gaps, carried=carried
+            self.changes, self.schema, absent, has_gaps=self.has_gaps, carried=carried
         )
         [rows] = sent.counting(parts)
         return rows, sent
@@ -111,15 +109,15 @@ class WindowRows:
             # mirror's row of the old key.
             with translated("reducing a window", **work.facts()):
                 frame = self._with_carried(session)
-                counted = SentRows.of_frame(frame, self.mirrored, self.read_scn, self.facts)
+                counted = SentRows.of_frame(frame, self.schema, self.read_scn, self.facts)
             yield StagedRows(frame, counted)
         elif self._executors is None:
             absent = self.found.absent
-            parts = merge_sources(self.changes, self.mirrored, absent, has_gaps=self.has_gaps)
+            parts = merge_sources(self.changes, self.schema, absent, has_gaps=self.has_gaps)
             with staged_rows(work, session, sent.counting(parts), sent) as staged:
                 yield staged
         else:
-            columns, executors = source_schema(self.mirrored), self._executors
+            columns, executors = source_schema(self.schema), self._executors
             with staged_by_executors(
                 work, session, columns, lambda: self._reduction.merge_source(executors, sent), sent
             ) as staged:
@@ -135,7 +133,7 @@ class WindowRows:
         return Reduction(
             changelog=self.work.changelog,
             files=tuple(self.files),
-            schema=self.mirrored,
+            schema=self.schema,
             scn_high=self.scn_high,
             absent=self.found.absent,
             has_gaps=self.has_gaps,
@@ -146,11 +144,11 @@ class WindowRows:
         )
 
     def _audit(self) -> SentRows:
-        return SentRows(self.mirrored, self.read_scn, self.facts)
+        return SentRows(self.schema, self.read_scn, self.facts)
 
     def _carried(self, mirror: MirrorFiles) -> CarriedValues | None:
         """What changes of key carry along; None where the mirror is to be asked for many rows."""
-        schema, absent = self.mirrored, self.found.absent
+        schema, absent = self.schema, self.found.absent
         if not self.found.moved_absent:
             return NOTHING_CARRIED
         carried = carry_columns(self.changes, schema, absent, has_gaps=self.has_gaps)
@@ -165,7 +163,7 @@ class WindowRows:
     def _with_carried(self, session: Any) -> Any:
         """A DataFrame with one row per key, in which changes of key carry the columns that can be
         proved."""
-        work, schema, absent = self.work, self.mirrored, self.found.absent
+        work, schema, absent = self.work, self.schema, self.found.absent
         added = added_columns(read_log(work.changelog))
         carried = carry_columns(self.changes, schema, absent, has_gaps=self.has_gaps)
         view = carried_view(work, session, carried, has_mirror=True)

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from cdc_core.delta.appending import create_table
 from cdc_core.delta.errors import at_work, committing
 from cdc_core.delta.history import read_log
+from cdc_core.errors import RESNAPSHOT, LakeError
 from cdc_core.lake.table_context import TableWork
 from cdc_core.runtime.arrow import whole
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Suspects
@@ -38,6 +39,19 @@ class QuarantineTable:
         self._work = work
         self.path = f"{work.root.rstrip('/')}/{work.source}/quarantine/{work.table.path}"
         self.exists = read_log(self.path) is not None
+
+    def require(self, rows: int) -> None:
+        """The rows that are in quarantine say which rows of the mirror are not certain.
+
+        Raises:
+            LakeError: There are some, and somebody has removed the Delta table.
+        """
+        if rows and not self.exists:
+            raise LakeError(
+                "the quarantine is not there, which says what rows of the mirror are not certain",
+                hint=f"Restore its folder. Without a copy, {RESNAPSHOT} reads the table again.",
+                **self._work.facts(path=self.path, rows=rows),
+            )
 
     def read(self, columns: list[str]) -> pa.Table:
         """Some columns of all rows."""

@@ -171,13 +171,15 @@ def _apply_table(
             own = WindowPart(
                 ctx=ctx, record=record, manifest=manifest, state=state, part=part, fence=lease.check
             )
-            for lost in lost_parts(ctx, state):
+            log = ctx.table_lake(state).position()
+            for lost in lost_parts(ctx, state, log):
+                state = replace(state, in_quarantine=0)  # they put their rows there again
                 before = replace(state, mirror_scn=lost.part.scn_low)
                 replace(
                     own, record=lost.record, manifest=lost.manifest, state=before, part=lost.part
                 ).take()
-            state, low = _behind_the_lake(ctx, state, part)
-            result, reached = replace(own, state=state, part=ScnWindow(low, part.scn_high)).take()
+            state, part = _behind_the_lake(state, part, log.mirror_scn)
+            result, reached = replace(own, state=state, part=part).take()
         except (*TABLE_ERRORS, SparkUnavailableError) as error:
             lease.check()  # behind another writer a right table looks wrong, and this process must not stop it
             return error
@@ -228,21 +230,23 @@ def note_quarantine(ctx: Context, table: TableId, window: ScnWindow, applied: Ta
         )  # fmt: skip
 
 
-def _behind_the_lake(ctx: Context, state: TableRecord, part: ScnWindow) -> tuple[TableRecord, Scn]:
-    """The table's record and the lower end of its part, where its mirror stands inside the part by
-    its own log.
+def _behind_the_lake(
+    state: TableRecord, part: ScnWindow, reached: int | None
+) -> tuple[TableRecord, ScnWindow]:
+    """The table's record and part as they are where its mirror stands inside the part by its own
+    log, at ``reached``.
 
     Metadata store and landing were restored together then, and the windows are cut anew: what the
     mirror has it keeps, and the rest of the window follows.
     """
-    reached = ctx.table_lake(state).position().mirror_scn
     if reached is None or not part.scn_low < reached < part.scn_high:
-        return state, part.scn_low
+        return state, part
     _LOG.warning(
         "the mirror is ahead of the metadata store table=%s mirror=%d store=%s",
         state.table, reached, state.mirror_scn,
     )  # fmt: skip
-    return replace(state, mirror_scn=Scn(reached)), Scn(reached)
+    low = Scn(reached)
+    return replace(state, mirror_scn=low), ScnWindow(low, part.scn_high)
 
 
 def _stop_failed(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from cdc_core.errors import LakeError
 from cdc_core.lake.foreign_words import LAYER_WORDS
+from cdc_core.lake.table_context import DeltaPosition
 from cdc_core.landing.kept import kept_retired
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.records import TableRecord, WindowRecord
@@ -42,12 +43,12 @@ class LostPart:
     part: ScnWindow
 
 
-def lost_parts(ctx: Context, state: TableRecord) -> list[LostPart]:
+def lost_parts(ctx: Context, state: TableRecord, log: DeltaPosition) -> list[LostPart]:
     """What the table takes again before it goes on, in order. Result and errors are those of
     :func:`find_lost`."""
-    for problem, remedy in foreign_changes(state.table, ctx.table_lake(state).position()):
+    for problem, remedy in foreign_changes(state.table, log):
         _LOG.warning("%s: %s. %s.", state.table, problem, remedy)
-    if found := find_lost(ctx, state):
+    if found := find_lost(ctx, state, log):
         _LOG.warning(
             "the mirror is behind the metadata store and takes windows again table=%s mirror=%d store=%d windows=%d",
             state.table, found[0].part.scn_low, state.mirror_scn, len(found),
@@ -55,9 +56,10 @@ def lost_parts(ctx: Context, state: TableRecord) -> list[LostPart]:
     return found
 
 
-def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
+def find_lost(ctx: Context, state: TableRecord, log: DeltaPosition) -> list[LostPart]:
     """What the table has taken by the metadata store, and not by its Delta logs, in order; nothing
-    as a rule, and where a Delta table is missing, which the next step says.
+    as a rule, and where a Delta table is missing, which the next step says. ``log`` is what the
+    Delta logs say.
 
     Raises:
         LakeError: Landing does not hold what is lost, the change log is older than the mirror, or
@@ -66,8 +68,6 @@ def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
     table, position = state.table, state.mirror_scn
     if position is None:
         return []
-    lake = ctx.table_lake(state)
-    log = lake.position()
     refuse_foreign(state, log)
     begun = max(state.snapshot_scn or 0, log.emptied_scn)
     has, logged = max(begun, log.mirror_scn or 0), max(begun, log.changelog_scn or 0)
@@ -77,7 +77,7 @@ def find_lost(ctx: Context, state: TableRecord) -> list[LostPart]:
     layer = _layer_without_chunks(ctx, state)
     if not is_lost and not is_older and layer is None:
         return []
-    taken = lake.applied()
+    taken = ctx.table_lake(state).applied()
     if taken.schema_scn is None or taken.lacks_mirror:
         return []
     if is_older:

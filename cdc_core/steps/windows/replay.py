@@ -6,23 +6,20 @@ import time
 from dataclasses import replace
 
 from cdc_core.errors import NotYetError
-from cdc_core.lake.table_part import TablePart
 from cdc_core.landing.manifest import SchemaChange, WindowManifest
 from cdc_core.leases import POLL_SECONDS
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import TableRecord, WindowRecord
+from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import LeftOut, StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.stage.committed import LandedInput
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.foreign_commits import refuse_foreign
-from cdc_core.steps.windows.redo_inputs import late_commits_above, redo_inputs
 from cdc_core.steps.windows.shared import (
     captured_window,
     side_by_side,
     window_report,
 )
-from cdc_core.steps.windows.table_part import is_skipping, summed
+from cdc_core.steps.windows.table_part import summed
 from cdc_core.steps.windows.table_ranges import stream_end, stretches
 
 
@@ -40,7 +37,7 @@ def replay_window(
     """
     started = time.monotonic()
     _give_way(ctx)
-    record = captured_window(ctx, window)
+    captured_window(ctx, window)
     manifest, _ = ctx.window_manifest(window)
     wanted = set(manifest.tables_held if tables is None else tables)
     records = {state.table: state for state in ctx.store.tables.all()}
@@ -63,7 +60,7 @@ def replay_window(
         table for table in ends if table not in missing and str(table) in manifest.tables_committed
     ]
     applied = side_by_side(
-        ctx, touched, lambda table: _replay_table(ctx, record, manifest, table, ends[table])
+        ctx, touched, lambda table: _replay_table(ctx, manifest, table, ends[table])
     )
     report = window_report("window-replayed", window, started, applied, repeated=True)
     return ctx.reported(replace(report, left_out=left_out))
@@ -84,12 +81,9 @@ def _give_way(ctx: Context) -> None:
         time.sleep(2 * POLL_SECONDS)
 
 
-def _replay_table(
-    ctx: Context, record: WindowRecord, manifest: WindowManifest, table: TableId, end: Scn
-) -> TableApplied:
-    """Where rows of the table are in quarantine, those of the window are put there again if they
-    are lost. What a TRUNCATE of the whole table that was followed has removed counts no more, so of
-    such a window what lies behind it is replayed."""
+def _replay_table(ctx: Context, manifest: WindowManifest, table: TableId, end: Scn) -> TableApplied:
+    """What a TRUNCATE of the whole table that was followed has removed counts no more, so of such a
+    window what lies behind it is replayed."""
     started = time.monotonic()
     pieces = stretches(ScnWindow(manifest.window.scn_low, end), manifest, table)
     whole = [isinstance(one, SchemaChange) and not one.partitions for one in pieces]
@@ -101,26 +95,15 @@ def _replay_table(
         state = ctx.table_record(table)
         lake = ctx.table_lake(state, lease.check)
         refuse_foreign(state, lake.position(), ["changelog"])
-        versions = [ctx.visible(one.schema) for one in ctx.store.schemas.versions(table)]
-        latest, covered = versions[-1], ctx.store.chunks.covered_scn(table)
-        done = []
-        for own in (replace(manifest, window=window) for window in windows):
-            applied = state.mirror_scn or 0
-            done.append(lake.replay_window(own, latest, covered_scn=covered, applied_scn=applied))
-            if state.in_quarantine:
-                late_above = late_commits_above(manifest, state, covered)
-                paths, transactions = redo_inputs(ctx, record, manifest, state, late_above)
-                landed = LandedInput(
-                    table=table,
-                    window=own.window,
-                    redo_paths=paths,
-                    transactions_paths=transactions,
-                    late_above=late_above,
-                )
-                rows = lake.restore_quarantine(
-                    TablePart(manifest=own, schema=latest, landed=landed, earlier=versions),
-                    covered_scn=covered,
-                    keeps_text=not is_skipping(ctx.config, table),
-                )
-                ctx.store.tables.note_quarantine(table, rows)
+        latest = ctx.visible(ctx.store.schemas.versions(table)[-1].schema)
+        covered = ctx.store.chunks.covered_scn(table)
+        done = [
+            lake.replay_window(
+                replace(manifest, window=window),
+                latest,
+                covered_scn=covered,
+                applied_scn=state.mirror_scn or 0,
+            )
+            for window in windows
+        ]
         return replace(summed(table, done), seconds=seconds_since(started))

@@ -20,12 +20,11 @@ from itertools import chain, groupby
 from typing import Any
 
 import pyarrow as pa
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from cdc_core.config import SourceConfig
 from cdc_core.decode.lob import lob_literal
 from cdc_core.decode.masking import Masks, masked
-from cdc_core.errors import AlteredMeanwhileError, CdcError, LandingDamagedError
+from cdc_core.errors import CdcError, LandingDamagedError
 from cdc_core.landing.layout import REDO_SCHEMA, change_file_schema, window_folder
 from cdc_core.landing.manifest import LandedFile, WindowManifest
 from cdc_core.landing.redo_files import REDO_DICTIONARY
@@ -36,14 +35,13 @@ from cdc_core.model.records import WindowRecord
 from cdc_core.model.scn import Scn
 from cdc_core.model.texts import TextReplacement
 from cdc_core.oracle.after_ddl import read_after_ddl
-from cdc_core.oracle.hidden_rows import seeing_all
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.masks import masked_key
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import as_read
 from cdc_core.snapshot.keys import key_texts
 from cdc_core.snapshot.plan import Bound, ChunkKeys
-from cdc_core.snapshot.present_names import present_names, renames
+from cdc_core.snapshot.present_names import renames
 from cdc_core.snapshot.read import FetchOptions, exact_rows_by_scn
 from cdc_core.stage.committed import LandedInput
 from cdc_core.stage.decoding import ChangeDecoder
@@ -52,6 +50,7 @@ from cdc_core.stage.missing_lobs import MissingLob
 from cdc_core.stage.window import lob_ends, located_rows
 from cdc_core.steps.context import Context
 from cdc_core.steps.table_errors import READING_ERRORS
+from cdc_core.steps.windows.past_rows import VALUES_AT_ONCE, attempts, parts_of, reading_past
 from cdc_core.steps.windows.redo_inputs import redo_inputs
 from cdc_core.steps.windows.reselecting_rows import changed_rows, touched_rows, with_versions
 
@@ -64,14 +63,6 @@ Asked = tuple[Scn, list[AskedRow]]
 """Rows that are asked for as of one commit: a part of a statement."""
 
 _Rows = tuple[pa.Array, pa.RecordBatch]
-
-_KEYS_AT_ONCE = 1000
-"""A list of one statement takes no more (ORA-01795)."""
-_COMMITS_AT_ONCE = 100
-_FETCH_ROWS = 10
-"""Values of so many rows are held at once; a LOB has to fit into memory anyway."""
-_ATTEMPTS = 3
-"""How often a table's rows are asked for whose columns get other names meanwhile."""
 
 
 def reselects(config: SourceConfig) -> bool:
@@ -126,13 +117,8 @@ def _land(
 ) -> list[LandedFile]:
     """Land the rows of one table; the first file has the number. What is about the table alone
     gives its files up: apply meets the same, and stops the table."""
-    attempts = Retrying(
-        retry=retry_if_exception_type(AlteredMeanwhileError),
-        stop=stop_after_attempt(_ATTEMPTS),
-        reraise=True,
-    )
     try:
-        return attempts(landing, manifest, schema, number)
+        return attempts()(landing, manifest, schema, number)
     except (*READING_ERRORS, LandingDamagedError) as error:
         _warn(schema.table, manifest.window.scn_high, error)
         return []
@@ -152,8 +138,7 @@ def _landed_rows(
     table = schema.table
     decoder, landed = _decoder(ctx, manifest, schema), _input(ctx, record, manifest, table)
     files: list[LandedFile] = []
-    with ctx.database.session() as session, seeing_all(session, table):
-        present = present_names(session, table)
+    with reading_past(ctx, table, "rows") as (session, present):
         hidden, _ = landed.rows(landed.committed()).parted(decoder.hides)
         touched = with_versions(session, schema, touched_rows(hidden))
         by_version = groupby(touched, key=lambda one: decoder.version_at(one.commit_scn))
@@ -172,23 +157,19 @@ def _landed_rows(
                 ):
                     file.write(batch)
                 files.append(file.close())
-        refuse_other_names(session, table, present, "rows")
     return files
 
 
 def _landed(
     ctx: Context, record: WindowRecord, manifest: WindowManifest, schema: TableSchema, number: int
 ) -> list[LandedFile]:
+    table, masks = schema.table, ctx.masks(schema.table)
+    replacing = ctx.config.replacing(table)
     file: LandingWriter | None = None
     try:
         for missing in _missing(ctx, record, manifest, schema):
-            with ctx.database.session() as session, seeing_all(session, schema.table):
-                for batch in _landing_rows(
-                    session,
-                    missing,
-                    ctx.masks(schema.table),
-                    ctx.config.replacing(schema.table),
-                ):
+            with reading_past(ctx, table, "values of LOBs") as (session, present):
+                for batch in _landing_rows(session, missing, present, masks, replacing):
                     file = file or _begun(ctx, manifest, number)
                     file.write(batch)
     except BaseException:
@@ -244,41 +225,20 @@ def _decoder(ctx: Context, manifest: WindowManifest, schema: TableSchema) -> Cha
 
 
 def _landing_rows(
-    session: OracleSession, missing: Sequence[MissingLob], masks: Masks, replacing: TextReplacement
+    session: OracleSession,
+    missing: Sequence[MissingLob],
+    present: Sequence[str],
+    masks: Masks,
+    replacing: TextReplacement,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that stand for these changes: of those that others follow, then of each query's.
-
-    Raises:
-        AlteredMeanwhileError: The table's columns got other names while it was asked.
-    """
+    """The rows that stand for these changes: of those that others follow, then of each query's."""
     followed = [one for one in missing if not one.is_last]
     if followed:
         yield _batch((one, one.sql_without) for one in followed)
     asked = sorted(_asked_rows(one for one in missing if one.is_last), key=_query_of)
-    if not asked:
-        return
-    table = missing[0].schema.table
-    present = present_names(session, table)
     for _, group in groupby(asked, key=lambda row: _query_of(row)[:2]):
-        for parts in _parts(group):
+        for parts in parts_of(group, lambda row: _query_of(row)[2]):
             yield from _looked_up(session, parts, present, masks, replacing)
-    refuse_other_names(session, table, present, "values of LOBs")
-
-
-def refuse_other_names(
-    session: OracleSession, table: TableId, present: Sequence[str], what: str
-) -> None:
-    """Refuse what was read of a table, for ``what``, if its columns have other names by now.
-
-    Raises:
-        AlteredMeanwhileError: They have.
-    """
-    if present_names(session, table)[: len(present)] != tuple(present):
-        raise AlteredMeanwhileError(
-            f"columns of the table got other names while {what} were read",
-            hint="Capture the window again.",
-            table=table,
-        )
 
 
 def _asked_rows(missing: Iterable[MissingLob]) -> Iterable[AskedRow]:
@@ -293,24 +253,6 @@ def _query_of(row: AskedRow) -> tuple[int, tuple[str, ...], int]:
     """Rows of one version that miss the same LOBs are asked for at once, by commit."""
     one = next(iter(row.values()))
     return one.schema.scn_from, tuple(sorted(row)), one.row["commit_scn"]
-
-
-def _parts(rows: Iterable[AskedRow]) -> Iterator[list[Asked]]:
-    """The rows, which are ordered by their commits, as the parts of one statement after the
-    other."""
-    parts: list[Asked] = []
-    room = _KEYS_AT_ONCE
-    for scn, own in groupby(rows, key=lambda row: _query_of(row)[2]):
-        left = list(own)
-        while left:
-            if not room or len(parts) == _COMMITS_AT_ONCE:
-                yield parts
-                parts, room = [], _KEYS_AT_ONCE
-            part, left = left[:room], left[room:]
-            parts.append((Scn(scn), part))
-            room -= len(part)
-    if parts:
-        yield parts
 
 
 def _looked_up(
@@ -373,7 +315,7 @@ def _begin(
 ) -> tuple[_Rows, Generator[_Rows]]:
     """The first rows of the query, and the others."""
     asked = [(scn, ChunkKeys(keys)) for scn, keys in parts]
-    options = FetchOptions(rows=_FETCH_ROWS, names=names, replacing=replacing)
+    options = FetchOptions(rows=VALUES_AT_ONCE, names=names, replacing=replacing)
     rows = exact_rows_by_scn(session, schema, asked, options)
     return next(rows), rows
 

@@ -100,10 +100,7 @@ class WindowPart:
             is_new = change.schema.table == self.table and not change.empties
             if is_new and change.scn <= self.part.scn_high:
                 refuse_mixed(self.ctx, self.state)
-                self.lake.prepare_schema(
-                    self.ctx.visible(change.schema),
-                    drops_columns=self.ctx.config.drops_columns(self.table),
-                )
+                self.lake.prepare_schema(self.ctx.visible(change.schema))
 
     def _truncate(self, change: SchemaChange, transactions: Sequence[str]) -> TableApplied:
         truncation = truncation_of(
@@ -130,7 +127,10 @@ class WindowPart:
             is_inexact=inexact is not None and str(self.table) in inexact.tables,
         )
         stands = MirrorState(
-            position=position, covered_scn=covered, read_scn=self.state.consistent_scn
+            position=position,
+            covered_scn=covered,
+            read_scn=self.state.consistent_scn,
+            in_quarantine=self.state.in_quarantine,
         )
         return self.lake.apply_window(part, stands, _rules(ctx, self.table))
 
@@ -163,7 +163,6 @@ def _rules(ctx: Context, table: TableId) -> ApplyRules:
         keeps_text=not is_skipping(ctx.config, table),
         skipping=_skipping(ctx, table),
         replacing=ctx.config.replacing(table),
-        drops_columns=ctx.config.drops_columns(table),
         vectors=ctx.config.deletion_vectors(table),
     )
 
