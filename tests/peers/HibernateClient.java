@@ -304,6 +304,7 @@ public class HibernateClient {
   static void bulk() {
     same(20, inSession(s -> s.createMutationQuery("update Book b set b.score = b.score * 2 where b.author.id = (select a.id from Author a where a.name = 'Bob')").executeUpdate()));
     same(1, inSession(s -> s.createMutationQuery("delete from Book where title = 'Bob''s book 20'").executeUpdate()));
+    same(19, inSession(s -> s.createMutationQuery("update Book b set b.score = b.score / 2 where b.author.name = 'Bob'").executeUpdate()));
   }
 
   static void unique() {

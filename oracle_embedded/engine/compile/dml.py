@@ -36,7 +36,7 @@ from oracle_embedded.engine.compile.scopes import (
     output_source,
     table_source,
 )
-from oracle_embedded.engine.compile.through_query import through_query
+from oracle_embedded.engine.compile.through_query import through_join_of, through_query
 from oracle_embedded.engine.datatypes import types
 from oracle_embedded.engine.datatypes.types import SqlType
 from oracle_embedded.engine.errors import ora, unsupported
@@ -551,7 +551,7 @@ def compile_row_plan(
     locators = {
         at: by_text[value.text]
         for at, value in enumerate(values)
-        if value.type.family in ("clob", "blob") and value.text in by_text
+        if value.type.has_locators and value.text in by_text
     }
     return RowPlan(text, slots, shown, first + len(names) - 1, locators)
 
@@ -574,6 +574,9 @@ def _compile_change(state: Compilation, node: object) -> DmlPlan:
         case ast.MultiInsert():
             return compile_multi_insert(state, node)
         case ast.Update():
+            merge = through_join_of(state, node)
+            if merge is not None:
+                return compile_merge(state, merge)
             return compile_update(state, through_query(state, node))
         case ast.Delete():
             return compile_delete(state, through_query(state, node))

@@ -2,8 +2,8 @@
 
 ``UPDATE (SELECT … FROM t WHERE …) SET …`` is a change of the one table in FROM, of rows that the
 query gives: Oracle's inherently updatable views. JDBC's updatable result sets are such changes.
-Joins, expressions that are assigned, and columns under other names that the change refers to are
-not here.
+An update through a join, or of columns under other names, is in
+:mod:`~oracle_embedded.engine.compile.through_join`.
 
 Source: Oracle SQL Language Reference 19c, UPDATE and INSERT, DML_table_expression_clause; CREATE
 VIEW, "Notes on Updatable Views".
@@ -18,12 +18,22 @@ from oracle_embedded.api import OracleError
 from oracle_embedded.engine.compile.compilation import Compilation
 from oracle_embedded.engine.compile.from_items import columns_in, find_relation
 from oracle_embedded.engine.compile.grouped import has_aggregate
+from oracle_embedded.engine.compile.through_join import through_join
 from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.catalog import TableDef
 
 Change = TypeVar("Change", ast.Insert, ast.Update, ast.Delete)
 _PSEUDO = frozenset({"ROWID", "ORA_ROWSCN", "ROWNUM", "SYSDATE", "SYSTIMESTAMP", "USER"})
+
+
+def through_join_of(state: Compilation, node: ast.Update) -> ast.Merge | None:
+    """The update of a part of a join, or of columns under other names; None for any other one."""
+    query = node.table.through
+    select = None if query is None else query.body
+    if query is None or not isinstance(select, ast.Select) or _makes_rows(query, select):
+        return None
+    return None if _is_plain(node, select) else through_join(state, node, select)
 
 
 def through_query(state: Compilation, node: Change) -> Change:
@@ -67,6 +77,17 @@ def through_query(state: Compilation, node: Change) -> Change:
     conditions = tuple(one for one in (select.where, node.where) if one is not None)
     where = ast.Logical("AND", conditions) if len(conditions) == 2 else next(iter(conditions), None)
     return replace(node, table=source, where=where)
+
+
+def _is_plain(node: ast.Update, select: ast.Select) -> bool:
+    """Is it a query of one table, whose columns keep their names?"""
+    renames = any(
+        isinstance(item.expr, ast.Column) and item.alias not in (None, item.expr.name[-1])
+        for item in select.items
+        if item.star is None
+    )
+    is_one = len(select.sources) == 1 and isinstance(select.sources[0], ast.FromTable)
+    return is_one and node.table.alias is None and not renames
 
 
 def _makes_rows(query: ast.Query, select: ast.Select) -> bool:
