@@ -91,7 +91,8 @@ class ObjectShape:
 
     ``parts`` are the attributes in order, or the one element of a collection; behind ``has_index``
     each element's image follows that of its index, four bytes. ``package`` is the one that declares
-    a type of PL/SQL. ``known_as`` is what the engine knows of it.
+    a type of PL/SQL. ``known_as`` is what the engine knows of it. One that ``is_xml`` is XMLTYPE,
+    whose image is the document's text.
     """
 
     owner: str
@@ -102,6 +103,7 @@ class ObjectShape:
     is_collection: bool = False
     has_index: bool = False
     known_as: object = None
+    is_xml: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,6 +303,9 @@ class EngineSession(Protocol):
             OracleError: ORA-21700 where there is none (any more).
         """
 
+    def set_temporary_lobs(self, count: int) -> None:
+        """Note how many temporary LOBs the client has, which the wire keeps."""
+
     def has_privilege(self, privilege: str) -> bool:
         """Does the user hold a system privilege or role (``LOGMINING``, ``EXECUTE_CATALOG_ROLE``,
         ``DBA`` …)?"""
@@ -402,14 +407,21 @@ class Engine(Protocol):
         such user or it is locked."""
 
     def open_session(
-        self, user: str, *, program: str, machine: str, service: str = "", proxy: str = ""
+        self,
+        user: str,
+        *,
+        program: str,
+        machine: str,
+        service: str = "",
+        proxy: str = "",
+        as_sysdba: bool = False,
     ) -> EngineSession:
         """Start a session for an authenticated user, in the container that the service leads to, or
-        for the user for whom the authenticated ``proxy`` works.
+        for the user for whom the authenticated ``proxy`` works. Who logs in AS SYSDBA is SYS then.
 
         Raises:
             OracleError: ORA-01045 without CREATE SESSION, ORA-28150 for a proxy that may not work
-                for the user, and the like.
+                for the user, ORA-01031 without SYSDBA, ORA-28009 for SYS without it, and the like.
         """
 
     def close(self) -> None:

@@ -26,6 +26,7 @@ from typing import Any, cast
 from oracle_embedded.api import BindMeta, EngineSession, OracleError, Outcome, Statement, Value
 from oracle_embedded.database import OpenDatabase
 from oracle_embedded.engine.database import ROOT, Database
+from oracle_embedded.engine.run.security import SYS
 from oracle_embedded.engine.session import Session
 
 
@@ -68,11 +69,23 @@ class Containers:
         return self._own.password_of(user, service)
 
     def open_session(
-        self, user: str, *, program: str, machine: str, service: str = "", proxy: str = ""
+        self,
+        user: str,
+        *,
+        program: str,
+        machine: str,
+        service: str = "",
+        proxy: str = "",
+        as_sysdba: bool = False,
     ) -> EngineSession:
         """Start a session in the container that the service leads to."""
         session = self._own.open_session(
-            user, program=program, machine=machine, service=service, proxy=proxy
+            user,
+            program=program,
+            machine=machine,
+            service=service,
+            proxy=proxy,
+            as_sysdba=as_sysdba,
         )
         return cast(EngineSession, MovingSession(session, self._own, self._beside))
 
@@ -140,6 +153,7 @@ class MovingSession:
                 machine=before.machine,
                 service=name,
                 proxy=before.proxy,
+                as_sysdba=before.username == SYS,
             )
             found.set_client(os_user=before.os_user, terminal=before.terminal, driver=before.driver)
             found.move = self._move

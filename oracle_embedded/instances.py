@@ -32,7 +32,14 @@ class Instance:
         return self._engine.password_of(user, service)
 
     def open_session(
-        self, user: str, *, program: str, machine: str, service: str = "", proxy: str = ""
+        self,
+        user: str,
+        *,
+        program: str,
+        machine: str,
+        service: str = "",
+        proxy: str = "",
+        as_sysdba: bool = False,
     ) -> EngineSession:
         """Start a session of this instance.
 
@@ -40,7 +47,12 @@ class Instance:
             OracleError: ORA-01034 while the instance is down, and what the database refuses.
         """
         session = self._engine.open_session(
-            user, program=program, machine=machine, service=service, proxy=proxy
+            user,
+            program=program,
+            machine=machine,
+            service=service,
+            proxy=proxy,
+            as_sysdba=as_sysdba,
         )
         try:
             self._redo.connect_session(session.session_id, self._thread)

@@ -32,11 +32,23 @@ class Standby:
         return self._engine.password_of(user, service)
 
     def open_session(
-        self, user: str, *, program: str, machine: str, service: str = "", proxy: str = ""
+        self,
+        user: str,
+        *,
+        program: str,
+        machine: str,
+        service: str = "",
+        proxy: str = "",
+        as_sysdba: bool = False,
     ) -> EngineSession:
         """Start a session that reads."""
         session = self._engine.open_session(
-            user, program=program, machine=machine, service=service, proxy=proxy
+            user,
+            program=program,
+            machine=machine,
+            service=service,
+            proxy=proxy,
+            as_sysdba=as_sysdba,
         )
         session.standby = self.site
         return session

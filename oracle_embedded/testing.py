@@ -16,11 +16,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
+from oracle_embedded.engine.run.security import SYS
 from oracle_embedded.faults import FaultRegistry
 from oracle_embedded.redo import Wart
 from oracle_embedded.server import EmbeddedServer
 
-__all__ = ["ADMIN", "CAPTURE", "OWNER", "EmbeddedOracle", "KeptState", "oracle"]
+__all__ = ["ADMIN", "CAPTURE", "OWNER", "SYS", "EmbeddedOracle", "KeptState", "oracle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,8 @@ class KeptState:
 class EmbeddedOracle:
     """A running database, for one process and its children.
 
-    The users are ``DEMO``, who owns what tests make, ``REDOLAKE_ADMIN`` with the role DBA, and
-    ``C##REDOLAKE`` with what LogMiner needs.
+    The users are ``DEMO``, who owns what tests make, ``REDOLAKE_ADMIN`` with the role DBA,
+    ``C##REDOLAKE`` with what LogMiner needs, and ``SYS``.
 
     Args:
         folder: An empty folder, for the data and kept states.
@@ -87,14 +88,16 @@ class EmbeddedOracle:
         return self._database.password(user)
 
     def connect(self, user: str = OWNER) -> Any:
-        """A new connection of python-oracledb, which must be installed.
+        """A new connection of python-oracledb, which must be installed; SYS comes AS SYSDBA.
 
         Raises:
             KeyError: The user is none of the first ones.
         """
         import oracledb
 
-        return oracledb.connect(user=user, password=self.password_of(user), dsn=self.dsn)
+        mode = oracledb.AUTH_MODE_SYSDBA if user == SYS else oracledb.AUTH_MODE_DEFAULT
+        password = self.password_of(user)
+        return oracledb.connect(user=user, password=password, dsn=self.dsn, mode=mode)
 
     def run(self, *statements: str, user: str = OWNER) -> None:
         """Run statements in one transaction, and commit."""

@@ -47,12 +47,13 @@ from oracle_embedded.engine.dictionary.registry import Dictionary
 from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.functions.context import NLS_DEFAULTS
 from oracle_embedded.engine.functions.sorting import is_sort
+from oracle_embedded.engine.plsql.lobs import CONSTANTS as LOB_CONSTANTS
 from oracle_embedded.engine.plsql.packages import BUILT_IN
 from oracle_embedded.engine.plsql.policies import CONSTANTS, PROCEDURES
 from oracle_embedded.engine.plsql.stored import StoredPrograms
 from oracle_embedded.engine.run.contracts import Programs, SessionState, StatementKey
 from oracle_embedded.engine.run.prepared import PreparedStatement
-from oracle_embedded.engine.run.security import Security
+from oracle_embedded.engine.run.security import SYS, Security
 from oracle_embedded.engine.session import Session
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.catalog import Definition, TableDef, UserDef
@@ -145,6 +146,7 @@ class Database:
         self.constants: dict[tuple[str, str], int] = {
             ("DBMS_METADATA", "SESSION_TRANSFORM"): -1,
             **CONSTANTS,
+            **LOB_CONSTANTS,
         }
         self.virtual_tables: dict[str, VirtualTable] = {}
         self.procedures: dict[tuple[str, str], Procedure] = {
@@ -167,6 +169,7 @@ class Database:
             if first is None:
                 self.store.catalog.set_setting("first_scn", str(self.store.clock.value))
                 self.store.catalog.set_setting("created", str(now()))
+                self.store.catalog.set_setting("sys_password", secrets.token_urlsafe(12))
                 self.store.catalog.set_setting("character_set", self.character_sets.database.name)
                 self.store.catalog.set_setting(
                     "national_character_set", self.character_sets.national.name
@@ -278,7 +281,11 @@ class Database:
         return found.password
 
     def _user_in(self, user: str, service: str) -> UserDef | None:
-        """The user as the container of a service has it: the root has common users only."""
+        """The user as the container of a service has it: the root has common users only. SYS is
+        everywhere, and in no catalog."""
+        if user == SYS:
+            password = self.store.catalog.setting("sys_password") or ""
+            return UserDef(0, SYS, password, ("SYSDBA",), created=self.started, common=True)
         found = self.store.catalog.user(user)
         if found is None or found.is_role:
             return None
@@ -288,10 +295,23 @@ class Database:
         return ROOT if service == self.database_name else self.container_name
 
     def open_session(
-        self, user: str, *, program: str, machine: str, service: str = "", proxy: str = ""
+        self,
+        user: str,
+        *,
+        program: str,
+        machine: str,
+        service: str = "",
+        proxy: str = "",
+        as_sysdba: bool = False,
     ) -> Session:
         """Start a session."""
         found = self._user_in(user, service)
+        if as_sysdba:
+            if found is None or "SYSDBA" not in found.privileges:
+                raise ora(1031)
+            user, found = SYS, self._user_in(SYS, service)
+        elif user == SYS:
+            raise OracleError(28009, "connection as SYS should be as SYSDBA or SYSOPER")
         if proxy and (found is None or proxy not in found.proxies):
             raise OracleError(28150, "proxy not authorized to connect as client")
         if found is None:
@@ -545,6 +565,9 @@ class Database:
         """Give a user another password."""
         with self.changing_catalog():
             user = self.store.catalog.user(name)
-            if user is None:
+            if name == SYS:
+                self.store.catalog.set_setting("sys_password", password)
+            elif user is None:
                 raise ora(1435)
-            self.store.catalog.put(replace(user, password=password), self.store.clock.next())
+            else:
+                self.store.catalog.put(replace(user, password=password), self.store.clock.next())

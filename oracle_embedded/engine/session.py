@@ -27,6 +27,7 @@ from oracle_embedded.engine.errors import ora
 from oracle_embedded.engine.functions.context import CallContext
 from oracle_embedded.engine.run.contracts import DatabaseState, LobPlace, OpenCursor, Output
 from oracle_embedded.engine.run.prepared import PreparedStatement
+from oracle_embedded.engine.run.security import SYS
 from oracle_embedded.engine.run.statement import prepare
 from oracle_embedded.engine.run.user_types import shape_by_number
 from oracle_embedded.engine.run.userenv import user_environment
@@ -102,6 +103,7 @@ class Session:
         self._private: dict[int, tuple[TableDef, TableDef]] = {}
         self.output = Output()
         self.results: list[bytes] = []
+        self.temporary_lobs = 0
 
     # --- statements -------------------------------------------------------------------------------
 
@@ -366,6 +368,10 @@ class Session:
         else:
             self.contexts.pop(_CLIENT_CONTEXT, None)
 
+    def set_temporary_lobs(self, count: int) -> None:
+        """Note how many temporary LOBs the client has."""
+        self.temporary_lobs = count
+
     def set_password(self, password: str, name: str = "") -> None:
         """Give the session's user another password, or another user with the right for it. No redo
         has its text."""
@@ -374,13 +380,12 @@ class Session:
         if not 0 < len(password.encode()) <= _PASSWORD_BYTES_MAX or '"' in password:
             raise OracleError(988, "missing or invalid password(s)")
         database = self.database
-        user = database.store.catalog.user(name or self.username)
-        if user is None:
+        name = name or self.username
+        if name != SYS and database.store.catalog.user(name) is None:
             raise OracleError(1918, f"user '{name}' does not exist")
-        with database.changing_catalog():
-            database.store.catalog.put(
-                replace(user, password=password), database.store.clock.next()
-            )
+        if name == SYS and self.username != SYS:
+            raise ora(1031)
+        database.set_password(name, password)
 
     def instance_name(self) -> str:
         """The instance in which the session is."""
@@ -399,7 +404,7 @@ class Session:
     def set_schema(self, name: str) -> None:
         """Change the schema in which unqualified names are looked up."""
         user = self.database.store.catalog.user(name)
-        if user is None or user.is_role:
+        if name != SYS and (user is None or user.is_role):
             raise ora(1435)
         self.schema = name
 
@@ -523,6 +528,10 @@ class Session:
         """The whole value behind a handle."""
         kind, content, _ = self._lob(handle)
         return kind, content
+
+    def is_kept_lob(self, handle: bytes) -> bool:
+        """Is it a row's LOB that stands behind a handle?"""
+        return self._lob(handle)[2] is not None
 
     def _lob(self, handle: bytes) -> tuple[OraType, bytes, LobPlace | None]:
         found = self._lobs.get(handle)

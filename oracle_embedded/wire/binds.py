@@ -17,7 +17,7 @@ from oracle_embedded.values import (
     parts_from_rowid,
     rowid_from_parts,
 )
-from oracle_embedded.wire.connect import STRING_SIZE_MAX
+from oracle_embedded.wire.connect import FIELDS_OF_12_2, STRING_SIZE_MAX, Agreement
 from oracle_embedded.wire.lobs import LobStore
 from oracle_embedded.wire.objects import engine_image, object_value, read_object
 from oracle_embedded.wire.ttc import TtcReader, clr_bytes, ub_bytes
@@ -86,7 +86,7 @@ class WireBind:
         return BindMeta(OraType(self.type), self.size, self.charset_form, self.is_array, self.shape)
 
 
-def read_metadata(reader: TtcReader, count: int, *, lengths_converted: bool) -> list[WireBind]:
+def read_metadata(reader: TtcReader, count: int, agreement: Agreement) -> list[WireBind]:
     """Read the metadata of binds or defines."""
     binds = []
     for _ in range(count):
@@ -94,7 +94,7 @@ def read_metadata(reader: TtcReader, count: int, *, lengths_converted: bool) -> 
         bind_type = _SAME_TYPES.get(told, told)
         flags = reader.u8()
         reader.u8()
-        if bind_type in SCALED_TYPES and not lengths_converted:
+        if bind_type in SCALED_TYPES and not agreement.lengths_converted:
             reader.sb()
         else:
             reader.u8()
@@ -105,7 +105,8 @@ def read_metadata(reader: TtcReader, count: int, *, lengths_converted: bool) -> 
         reader.skip_ub(2)
         charset_form = reader.u8()
         prefetch = reader.ub()
-        reader.ub()
+        if agreement.field_version >= FIELDS_OF_12_2:
+            reader.ub()
         binds.append(
             WireBind(
                 bind_type,

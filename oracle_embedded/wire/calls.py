@@ -187,12 +187,7 @@ class Calls:
     # --- functions ---
 
     def _execute(self) -> None:
-        request = read_execute(
-            self._reader,
-            self._statements.cursor,
-            lengths_converted=self._agreement.lengths_converted,
-            takes_return=self._agreement.takes_return,
-        )
+        request = read_execute(self._reader, self._statements.cursor, self._agreement)
         self._check_piggyback()
         self._statements.execute(request)
 

@@ -12,8 +12,9 @@ from oracle_embedded.wire.ttc import ProtocolError, TtcReader, clr_bytes
 
 FIELD_VERSION = 12
 """Layout of 19c. Both sides take the lower of their versions, so newer drivers keep to it."""
-_FIELD_VERSION_MIN = 11
-"""That of 18c, whose layouts are the same; ``AUTH_VERSION_NO`` had another form before."""
+_FIELD_VERSION_MIN = 7
+"""That of 12.1. What later ones have besides, a reader asks for by the version agreed on."""
+FIELDS_OF_12_2, FIELDS_OF_12_2_NEXT, FIELDS_OF_18_NEXT = 8, 9, 11
 
 CHARSET_UTF8 = 873
 CHARSET_UTF16 = 2000
@@ -26,7 +27,6 @@ agree on them."""
 _FIELD_VERSION_AT = 7
 _CAPABILITIES = {
     4: 0x6A,  # ways to log in: O5LOGON, its successors, long names
-    _FIELD_VERSION_AT: FIELD_VERSION,
     15: 0x01,  # call status in the end of every call
     16: 0x11,  # sequence number in the end of every call
     23: 0xCF,  # LOBs with 8-byte lengths, with length and data sent in advance
@@ -54,12 +54,13 @@ class Agreement:
     python-oracledb asks for it, JDBC does not. ``takes_return``: python-oracledb sends values for
     the binds behind ``RETURN … INTO``, since it takes only ``RETURNING`` for the beginning of them.
     ``scales_counted``: go-ora reads a described scale as JDBC does, though its lengths are
-    converted.
+    converted. ``field_version`` is the lower one of both sides.
     """
 
     lengths_converted: bool = True
     takes_return: bool = True
     scales_counted: bool = False
+    field_version: int = FIELD_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,22 +141,24 @@ def send_refuse(link: Link, code: int) -> None:
     link.send_packet(PacketType.REFUSE, struct.pack(">BBH", 0x22, 0, len(text)) + text)
 
 
-def negotiate(link: Link, reader: TtcReader, sets: CharacterSets) -> Agreement:
+def negotiate(
+    link: Link, reader: TtcReader, sets: CharacterSets, field_version: int = FIELD_VERSION
+) -> Agreement:
     """Answer the protocol and the data types request.
 
     Clients name their own highest field version or the lower of both; both sides go on with the
     lower one.
 
     Raises:
-        ProtocolError: Other messages came, the client cannot speak our field version, or wants to
-            send text in the database's set.
+        ProtocolError: Other messages came, the client is older than 12.1, or wants to send text in
+            the database's set.
     """
     if reader.u8() != 1:
         raise ProtocolError("protocol negotiation expected")
     while reader.u8():
         pass
     driver = _text_to_zero(reader)
-    link.send_data(_protocol_reply(sets))
+    link.send_data(_protocol_reply(sets, field_version))
     if reader.u8() != 2:
         raise ProtocolError("data type negotiation expected")
     client_set = int.from_bytes(reader.raw(2), "little")
@@ -169,13 +172,14 @@ def negotiate(link: Link, reader: TtcReader, sets: CharacterSets) -> Agreement:
         reader.raw(len(_ZONE_UTC))
     reader.skip_data_types(sets.national.number)
     if len(compile_caps) < 8 or compile_caps[_FIELD_VERSION_AT] < _FIELD_VERSION_MIN:
-        raise ProtocolError("client does not take field version 11")
+        raise ProtocolError("the client is older than 12.1")
     link.send_data(b"\x02" + (_ZONE_UTC if tells_zone else b"") + b"\x00\x00")
     lengths_converted = bool(flags & _LENGTHS_CONVERTED)
     return Agreement(
         lengths_converted=lengths_converted,
         scales_counted=not lengths_converted or driver == b"OracleClientGo",
         takes_return=not driver.startswith(b"python-oracledb"),
+        field_version=min(field_version, compile_caps[_FIELD_VERSION_AT]),
     )
 
 
@@ -183,9 +187,9 @@ def _text_to_zero(reader: TtcReader) -> bytes:
     return bytes(iter(reader.u8, 0))
 
 
-def _protocol_reply(sets: CharacterSets) -> bytes:
+def _protocol_reply(sets: CharacterSets, field_version: int) -> bytes:
     compile_caps = bytearray(53)
-    for place, capability in _CAPABILITIES.items():
+    for place, capability in (_CAPABILITIES | {_FIELD_VERSION_AT: field_version}).items():
         compile_caps[place] = capability
     runtime_caps = bytearray(11)
     runtime_caps[_ZONES_AT] = 0x01

@@ -143,6 +143,7 @@ class LobStore:
         """Free a temporary LOB; unknown ones are ignored, as for cursors."""
         if len(locator) >= _PREFIX + 8:
             self._temporaries.pop(int.from_bytes(locator[_PREFIX : _PREFIX + 8], "big"), None)
+            self._session.set_temporary_lobs(len(self._temporaries))
 
     def _create(
         self, ora_type: OraType, charset_form: int, content: bytes, size: int = LOCATOR_SIZE
@@ -151,6 +152,7 @@ class LobStore:
         number = self._next_temporary
         self._next_temporary += 1
         self._temporaries[number] = _Temporary(ora_type, charset_form, bytearray(content))
+        self._session.set_temporary_lobs(len(self._temporaries))
         return _locator(number.to_bytes(8, "big"), ora_type, charset_form, _TEMPORARY_FLAG, size)
 
     def _temporary(self, locator: bytes) -> _Temporary:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from oracle_embedded.api import OracleError
+from oracle_embedded.wire.connect import FIELDS_OF_18_NEXT
 from oracle_embedded.wire.replies import CallEnd, end_message
 from oracle_embedded.wire.ttc import ProtocolError, TtcReader, dlc_bytes, ub_bytes
 
@@ -25,8 +26,10 @@ _KEY_SIZE = 32
 _SALT_SIZE = 16
 _VERIFIER_SALT = secrets.token_bytes(_SALT_SIZE)
 """Oracle keeps one salt with each user's verifier; here one serves all users of a process."""
-SERVER_VERSION = 318963712
+SERVER_VERSION = 0x13030000
 """19.3 in the packed form of 18c and later."""
+_SERVER_VERSION_BEFORE = 0x13300000
+"""The same in the form before, whose second number takes four bits."""
 
 Pair = tuple[str, str, int]
 
@@ -172,11 +175,12 @@ def _verifier(password: str) -> bytes:
 
 
 def session_pairs(
-    session_id: int, serial: int, *, database: str, service: str, instance: str
+    session_id: int, serial: int, *, database: str, service: str, instance: str, field_version: int
 ) -> list[Pair]:
     """What the client wants to know of its new session."""
+    is_older = field_version < FIELDS_OF_18_NEXT
     return [
-        ("AUTH_VERSION_NO", str(SERVER_VERSION), 0),
+        ("AUTH_VERSION_NO", str(_SERVER_VERSION_BEFORE if is_older else SERVER_VERSION), 0),
         ("AUTH_SESSION_ID", str(session_id), 0),
         ("AUTH_SERIAL_NUM", str(serial & 0xFFFF), 0),
         ("AUTH_MAX_OPEN_CURSORS", "300", 0),

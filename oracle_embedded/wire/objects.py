@@ -35,7 +35,7 @@ def object_value(value: Value, shape: ObjectShape, lobs: LobStore) -> bytes:
     """Encode an object or a collection of a row or of an OUT bind."""
     if value is None:
         return _NULL + ub_bytes(_TOP_LEVEL)
-    image = _framed(value, shape, lobs)
+    image = _document(value) if shape.is_xml else _framed(value, shape, lobs)
     number = _NUMBER_PREFIX + shape.oid + _EXTENT
     return b"".join(
         (
@@ -68,6 +68,11 @@ def _framed(value: bytes, shape: ObjectShape, lobs: LobStore) -> bytes:
     return bytes((flags, _IMAGE_VERSION, _LONG_MARK)) + size.to_bytes(4, "big") + body
 
 
+def _document(text: bytes) -> bytes:
+    head = bytes((_VERSION_81 | _NO_PREFIX, _IMAGE_VERSION, _LONG_MARK))
+    return head + (12 + len(text)).to_bytes(4, "big") + b"\x01" + _XML_TEXT + text
+
+
 def _body(value: bytes, shape: ObjectShape, lobs: LobStore) -> bytes:
     items = unpacked(value)
     if not shape.is_collection:
@@ -94,10 +99,7 @@ def _part(item: Value, part: ShapePart, inside: ObjectShape, lobs: LobStore) -> 
     if item is None:
         return bytes((_NULL_MARK,))
     if part.is_xml:
-        body = b"\x01" + _XML_TEXT + item
-        size = 7 + len(body)
-        head = bytes((_VERSION_81 | _NO_PREFIX, _IMAGE_VERSION, _LONG_MARK))
-        return _sized(head + size.to_bytes(4, "big") + body)
+        return _sized(_document(item))
     if part.type is OraType.BINARY_INTEGER:
         return _sized(int(text_from_number(item)).to_bytes(4, "big", signed=True))
     if part.type in _LOBS:

@@ -17,6 +17,7 @@ from oracle_embedded.wire.binds import (
     WireBind,
     read_metadata,
 )
+from oracle_embedded.wire.connect import FIELDS_OF_12_2, FIELDS_OF_12_2_NEXT, Agreement
 from oracle_embedded.wire.placeholders import returning_positions
 from oracle_embedded.wire.rows import RowEncoder
 from oracle_embedded.wire.ttc import ProtocolError, TtcReader
@@ -114,9 +115,7 @@ class ExecuteRequest:
 Lookup = Callable[[int], Cursor | None]
 
 
-def read_execute(
-    reader: TtcReader, lookup: Lookup, *, lengths_converted: bool, takes_return: bool = True
-) -> ExecuteRequest:
+def read_execute(reader: TtcReader, lookup: Lookup, agreement: Agreement) -> ExecuteRequest:
     """Read function 94.
 
     Raises:
@@ -143,14 +142,19 @@ def read_execute(
     reader.skip_ub(2)
     reader.u8()
     reader.ub()
-    reader.raw(2)
-    reader.ub()
     reader.u8()
-    reader.ub()
-    reader.raw(2)
-    reader.ub()
+    if agreement.field_version >= FIELDS_OF_12_2:
+        reader.u8()
+        reader.ub()
+        reader.u8()
+        reader.ub()
+        reader.u8()
+    if agreement.field_version >= FIELDS_OF_12_2_NEXT:
+        reader.u8()
+        reader.ub()
     if has_sql:
-        request.sql = reader.announced_text(sql_size, length_again=lengths_converted)
+        length_again = agreement.lengths_converted
+        request.sql = reader.announced_text(sql_size, length_again=length_again)
     array = [reader.ub() for _ in range(13)]
     request.row_counts_wanted = bool(array[9] & _ROW_COUNTS_WANTED)
     request.scrollable = bool(array[9] & _SCROLLABLE)
@@ -164,9 +168,10 @@ def read_execute(
         # Behind a define step, this is the number of rows.
         request.rows_wanted = request.rows_wanted or array[1]
     if define_count:
-        request.defines = read_metadata(reader, define_count, lengths_converted=lengths_converted)
+        request.defines = read_metadata(reader, define_count, agreement)
     elif bind_count:
-        request.binds = read_metadata(reader, bind_count, lengths_converted=lengths_converted)
+        request.binds = read_metadata(reader, bind_count, agreement)
+        takes_return = agreement.takes_return
         _read_bind_rows(reader, lookup, request, request.binds, takes_return=takes_return)
     elif request.sql is None and request.options & Option.EXECUTE:
         # JDBC executes again this way, with the binds that it declared before.

@@ -12,8 +12,6 @@ from functools import lru_cache
 from itertools import chain
 from operator import eq
 
-import numpy as np
-
 from oracle_embedded.api import ColumnMeta, OraType, Value
 from oracle_embedded.charsets import bytes_from_text, has_stand_ins
 from oracle_embedded.values import bytes_from_logical_rowid, parts_from_rowid
@@ -35,6 +33,9 @@ _LONG_TYPES = frozenset((OraType.LONG, OraType.LONG_RAW))
 _OF_ONE_ROW = _LOB_TYPES | _LONG_TYPES | {OraType.CURSOR, OraType.OBJECT}
 _LONG_END = b"\x00\x00"
 _IS_JSON = 0x100
+_SAME = 1
+_DIGITS = bytes.maketrans(b"\0\1", b"10")
+"""What is sent, as binary digits."""
 _LENGTHS = [bytes((size,)) for size in range(SHORT_MAX + 1)]
 _ROW_LENGTHS = [_ROW_DATA + length for length in _LENGTHS]
 
@@ -52,21 +53,29 @@ def row_header(columns: int) -> bytes:
 
 
 def describe(
-    columns: Sequence[ColumnMeta], *, scale_bytes: Callable[[int], bytes] = sb1_bytes
+    columns: Sequence[ColumnMeta],
+    *,
+    scale_bytes: Callable[[int], bytes] = sb1_bytes,
+    has_ids: bool = True,
 ) -> bytes:
-    """Encode message 16; ``scale_bytes`` as the client reads the scale of numbers and times."""
+    """Encode message 16; ``scale_bytes`` as the client reads the scale of numbers and times,
+    ``has_ids`` from field version 8 on."""
     parts = [b"\x10\x00", ub_bytes(sum(column.size for column in columns)), ub_bytes(len(columns))]
     if columns:
         parts.append(b"\x00")
     for position, column in enumerate(columns, 1):
         describes = column_description if column.shape is not None else _plain_description
-        parts.append(describes(column, position, scale_bytes=scale_bytes))
+        parts.append(describes(column, position, scale_bytes=scale_bytes, has_ids=has_ids))
     parts.append(bytes(6))
     return b"".join(parts)
 
 
 def column_description(
-    column: ColumnMeta, position: int, *, scale_bytes: Callable[[int], bytes] = sb1_bytes
+    column: ColumnMeta,
+    position: int,
+    *,
+    scale_bytes: Callable[[int], bytes] = sb1_bytes,
+    has_ids: bool = True,
 ) -> bytes:
     """Encode what is said of one column, at its place from 1."""
     name, shape = bytes_from_text(column.name.encode()), column.shape
@@ -82,7 +91,7 @@ def column_description(
             ub_bytes(charset),
             bytes((column.charset_form,)),
             ub_bytes(column.char_size),
-            b"\x00",
+            b"\x00" if has_ids else b"",
             bytes((column.nullable, min(len(name), 255))),
             dlc_bytes(name),
             dlc_bytes(shape.owner.encode()) if shape is not None else b"\x00",
@@ -199,26 +208,25 @@ class RowEncoder:
         width = self._width
         before = [*(self._last or [None] * width), *values[:-width]]
         self._last = values[-width:]
-        is_same = list(map(eq, values, before))
+        flags = bytearray(map(eq, values, before))
         for at in self._sent_always:
-            is_same[at::width] = [False] * (len(values) // width)
-        if True not in is_same and not self._is_partial:
+            flags[at::width] = bytes(len(values) // width)
+        if _SAME not in flags and not self._is_partial:
             return
-        same = np.array(is_same, np.bool_).reshape(-1, width)
-        vectors = np.packbits(~same, axis=1, bitorder="little")
-        sent = (width - same.sum(axis=1)).tolist()
-        partial = same.max(axis=1)
-        behind = np.roll(partial, 1)
-        behind[0] = self._is_partial
-        self._is_partial = bool(partial[-1])
-        for row in np.flatnonzero(partial | behind).tolist():
-            first = row * width
-            message = b"\x15" + ub_bytes(sent[row]) + vectors[row].tobytes()
-            prefixes[first] = message + (_ROW_DATA if is_same[first] else prefixes[first])
-        for at in np.flatnonzero(same).tolist():
-            values[at] = b""
-            if at % width:
-                prefixes[at] = b""
+        size = (width + 7) // 8
+        for first in range(0, len(values), width):
+            same = flags[first : first + width]
+            was_partial, self._is_partial = self._is_partial, _SAME in same
+            if not self._is_partial and not was_partial:
+                continue
+            sent = int(same[::-1].translate(_DIGITS), 2)
+            message = b"\x15" + ub_bytes(sent.bit_count()) + sent.to_bytes(size, "little")
+            prefixes[first] = message + (_ROW_DATA if same[0] else prefixes[first])
+            for at in range(first, first + width):
+                if flags[at]:
+                    values[at] = b""
+                    if at > first:
+                        prefixes[at] = b""
 
 
 def _long_prefixes(values: list[Value], lengths: list[int], width: int) -> list[bytes]:

@@ -18,7 +18,9 @@ from oracle_embedded.wire.ttc import ProtocolError, TtcReader
 
 logger = logging.getLogger(__name__)
 
-_SYSDBA_MODE = 0x20
+_AS_SYSDBA = 0x20
+_AS_OTHERS = 0x40 | 0x400000 | 0x1000000 | 0x2000000 | 0x4000000 | 0x8000000
+"""AS SYSOPER, SYSASM, SYSBACKUP, SYSDG, SYSKM and SYSRAC, which nobody holds."""
 _INTERRUPT_AGAIN_SECONDS = 0.05
 
 
@@ -29,13 +31,15 @@ class WireSettings:
     ``sdu`` is the size of the largest packet, 512 to 2097152. A client that has not logged in after
     ``login_seconds`` is disconnected, as by Oracle's INBOUND_CONNECT_TIMEOUT: it may wait for a
     message that never comes. With ``leaves_out_repeats`` a row has no value that the row before has
-    as well, as an Oracle server sends rows (message 21).
+    as well, as an Oracle server sends rows (message 21). ``field_version`` is the highest that the
+    server offers, 7 (as 12.1 does) to 12 (19c).
     """
 
     sdu: int = 65535
     login_seconds: float = 60.0
     leaves_out_repeats: bool = True
     instance: str = ""
+    field_version: int = connect.FIELD_VERSION
 
 
 class WireSession:
@@ -116,7 +120,9 @@ class WireSession:
         sdu = min(self._settings.sdu, request.sdu or self._settings.sdu)
         connect.send_accept(self._link, sdu)
         self._link.start_reader(f"oracle-embedded-read-{self._number}")
-        agreement = connect.negotiate(self._link, self._reader, self._engine.character_sets)
+        agreement = connect.negotiate(
+            self._link, self._reader, self._engine.character_sets, self._settings.field_version
+        )
         opened = self._log_in(request.service or request.sid, agreement)
         return None if opened is None else (opened[0], agreement, opened[1])
 
@@ -133,7 +139,8 @@ class WireSession:
         second = self._read_auth(Function.AUTH_PHASE_TWO, agreement)
         try:
             exchange.verify(second.parameters)
-            _refuse_unsupported(user, second)
+            if second.mode & _AS_OTHERS:
+                raise OracleError(1031, "insufficient privileges")
             served = second.parameters.get("PROXY_CLIENT_NAME")
             session = self._engine.open_session(
                 login.user_name(served) if served else user,
@@ -141,6 +148,7 @@ class WireSession:
                 machine=first.parameters.get("AUTH_MACHINE", ""),
                 service=service,
                 proxy=user if served else "",
+                as_sysdba=bool(second.mode & _AS_SYSDBA),
             )
             session.set_client(
                 os_user=first.parameters.get("AUTH_SID") or "oracle",
@@ -169,6 +177,7 @@ class WireSession:
             database=session.parameter("DB_NAME"),
             service=service.lower(),
             instance=self._settings.instance or session.instance_name(),
+            field_version=agreement.field_version,
         )
         told = [exchange.proof(), *pairs]
         self._link.send_data(login.parameters_message(told, second.call_number))
@@ -208,11 +217,6 @@ class WireSession:
             raise BreakReceivedError
         if session is not None and self._link.lost:
             raise ConnectionLostError
-
-
-def _refuse_unsupported(user: str, request: login.AuthRequest) -> None:
-    if request.mode & _SYSDBA_MODE and user != "SYS":
-        raise OracleError(1031, "insufficient privileges")
 
 
 def _alter_session(session: EngineSession, text: str) -> None:

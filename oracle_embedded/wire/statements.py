@@ -18,7 +18,7 @@ from oracle_embedded.api import (
 )
 from oracle_embedded.faults import LOGGED_OFF, FaultEvent, FaultRegistry
 from oracle_embedded.wire.binds import engine_rows, out_row
-from oracle_embedded.wire.connect import Agreement
+from oracle_embedded.wire.connect import FIELDS_OF_12_2, Agreement
 from oracle_embedded.wire.lobs import LobStore
 from oracle_embedded.wire.packets import BreakReceivedError, Link
 from oracle_embedded.wire.replies import (
@@ -78,6 +78,7 @@ class Statements:
         self._link = link
         self._lobs = lobs
         self._scale_bytes = sb_bytes if agreement.scales_counted else sb1_bytes
+        self._has_ids = agreement.field_version >= FIELDS_OF_12_2
         self._faults = faults
         self._leaves_out_repeats = leaves_out_repeats
         self._commit = commit
@@ -274,7 +275,7 @@ class Statements:
         self._send_rows(cursor, request.rows_wanted, before, execute_message(cursor.id))
 
     def _describe(self, columns: Sequence[ColumnMeta]) -> bytes:
-        return describe(columns, scale_bytes=self._scale_bytes)
+        return describe(columns, scale_bytes=self._scale_bytes, has_ids=self._has_ids)
 
     def _reply_dml(
         self,

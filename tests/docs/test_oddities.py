@@ -60,7 +60,7 @@ def cursor() -> Iterator[oracledb.Cursor]:
         ("create database link l", "ORA-03001"),
         ("create type m as object (n number, member function f return number)", "ORA-03001"),
         ("create table c (f bfile)", "ORA-00902"),
-        ("select xmlelement(\"A\", 1) from dual", "ORA-03001"),
+        ("select xmlagg(xmlelement(\"A\", 1)) from dual", "ORA-03001"),
         ("select dbms_xplan.display from dual", "ORA-03001"),
         ("select dbms_assert.noop('a') from dual", "ORA-03001"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -91,3 +92,21 @@ def test_a_project_s_tests_get_a_database_in_three_lines(tmp_path: Path) -> None
         check=False,
     )  # fmt: skip
     assert "2 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_package_has_a_command_of_its_own(tmp_path: Path) -> None:
+    """It says how to connect, keeps one folder for itself, and ends by a signal."""
+    command = [sys.executable, "-m", "oracle_embedded", "--port", "0", "--data", str(tmp_path), "--password", "secret"]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:
+        assert served.stdout is not None
+        lines = [served.stdout.readline() for _ in range(5)]
+        dsn = lines[0].split()[2]
+        with oracledb.connect(user="demo", password="secret", dsn=dsn) as connection:
+            assert connection.cursor().execute("SELECT USER FROM DUAL").fetchone() == ("DEMO",)
+        mode = oracledb.AUTH_MODE_SYSDBA
+        oracledb.connect(user="sys", password="secret", dsn=dsn, mode=mode).close()
+        again = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (again.returncode, again.stderr.split(":")[0]) == (1, f"another process serves {tmp_path}")  # fmt: skip
+        served.send_signal(signal.SIGINT)
+    assert served.returncode == 0
+    assert [line.split()[0] for line in lines[1:4]] == ["DEMO", "REDOLAKE_ADMIN", "SYS"]

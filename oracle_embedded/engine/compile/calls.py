@@ -19,7 +19,7 @@ from oracle_embedded.engine.errors import ora, unsupported
 from oracle_embedded.engine.sql import ast
 
 _MISSING = frozenset(
-    ("JSON_ARRAYAGG", "JSON_OBJECTAGG", "JSON_TRANSFORM", "JSON_MERGEPATCH", "PERCENTILE_CONT", "PERCENTILE_DISC", "XMLAGG", "XMLELEMENT", "XMLFOREST")
+    ("JSON_ARRAYAGG", "JSON_OBJECTAGG", "JSON_TRANSFORM", "JSON_MERGEPATCH", "PERCENTILE_CONT", "PERCENTILE_DISC", "XMLAGG")
 )  # fmt: skip
 _MISSING_PACKAGES = frozenset(("DBMS_ASSERT", "DBMS_XPLAN", "DBMS_CRYPTO", "UTL_FILE", "UTL_HTTP"))
 """Functions and packages that Oracle has, and this database has not."""

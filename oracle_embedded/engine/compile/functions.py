@@ -23,6 +23,7 @@ from oracle_embedded.engine.compile.signatures import (
 )
 from oracle_embedded.engine.datatypes import numbers, types
 from oracle_embedded.engine.datatypes.types import (
+    FAMILY_NAMES,
     TEMPORAL,
     SqlType,
 )
@@ -31,7 +32,7 @@ from oracle_embedded.engine.sql import ast
 
 Compiled = Callable[[ast.Call, list[Sql]], Sql]
 
-_JSON_MEMBERS_MAX = 40
+_JSON_MEMBERS_MAX = _XML_MEMBERS_MAX = 40
 FUNCTIONS: dict[str, Compiled] = {}
 """By name, what a call with compiled arguments becomes."""
 
@@ -224,7 +225,58 @@ def _to_clob(node: ast.Call, args: list[Sql]) -> Sql:
 @function("XMLTYPE")
 def _xmltype(node: ast.Call, args: list[Sql]) -> Sql:
     check_count(node, args, 1, 1)
-    return _to_clob(node, args)
+    return replace(_to_clob(node, args), type=types.XML)
+
+
+@function("XMLELEMENT")
+@function("XMLFOREST")
+def _made_xml(node: ast.Call, args: list[Sql]) -> Sql:
+    """Each member is its name, whether it is a document, and its value; before them stands the name
+    of the element.
+
+    Source: XML DB Developer's Guide 19c, "Generation of XML Data from Relational Data".
+    """
+    is_element = node.name == ("XMLELEMENT",)
+    texts = [args[0].text] if is_element else []
+    members = args[is_element:]
+    if len(members) > _XML_MEMBERS_MAX * 2:
+        raise unsupported(f"{node.name[0]} of so many members", node.pos)
+    for name, value in zip(members[::2], members[1::2], strict=True):
+        texts += [name.text, str(int(value.type.is_xml)), _xml_text(value)]
+    return Sql(f"o_{node.name[0].lower()}({', '.join(texts)})", types.XML, not is_element)
+
+
+def _document_of(node: ast.Call, args: list[Sql]) -> Sql:
+    check_count(node, args, 1, 1)
+    if not args[0].type.is_xml:
+        given = FAMILY_NAMES.get(args[0].family, args[0].family)
+        raise ora(932, "XMLTYPE", given, offset=node.pos)
+    return args[0]
+
+
+@function("XMLTYPE.EXTRACT")
+def _whole_document(node: ast.Call, args: list[Sql]) -> Sql:
+    return _document_of(node, args)
+
+
+@function("XMLTYPE.GETCLOBVAL")
+def _document_clob(node: ast.Call, args: list[Sql]) -> Sql:
+    return replace(_document_of(node, args), type=types.CLOB)
+
+
+@function("XMLTYPE.GETSTRINGVAL")
+def _document_string(node: ast.Call, args: list[Sql]) -> Sql:
+    return Sql(f"o_xml_string({_document_of(node, args).text})", types.TEXT)
+
+
+def _xml_text(value: Sql) -> str:
+    """A value as documents have it: times as XML Schema writes them, a DATE without its time."""
+    if value.type.is_xml:
+        return value.text
+    if value.family not in TEMPORAL:
+        return convert(value, "text").text
+    text = f"o_iso({convert(value, 'timestamp').text}, {int(value.family != 'date')})"
+    return f"substr({text}, 1, 10)" if value.family == "date" else text
 
 
 @function("TO_NCLOB")

@@ -546,7 +546,7 @@ def _locators(source: Source, values: list[Sql], number: int) -> dict[int, tuple
     return {
         at: (number, names[value.text])
         for at, value in enumerate(values)
-        if value.type.family in ("clob", "blob") and value.text in names
+        if value.type.has_locators and value.text in names
     }
 
 

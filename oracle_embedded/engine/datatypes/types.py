@@ -87,10 +87,11 @@ class SqlType:
     is in bytes, ``char_length`` in characters, ``char_used`` B or C, UNTOLD for a parameter, which
     is as long as what is passed; ``form`` 2 is national text.
     TIMESTAMP(n) has scale n, INTERVAL DAY(p) TO SECOND(s) precision p and scale s. A column of
-    XMLTYPE is a CLOB that ``is_xml``: documents are kept as they were given, and nobody looks
-    whether they are well-formed. An object or a collection has its type in ``user``, a CURSOR
-    expression its columns in ``row``: name, type, whether it may be NULL. A VECTOR has its number
-    of dimensions in ``length``, 0 where any goes, and their format in ``dimensions``.
+    XMLTYPE is a CLOB that ``is_xml``, and an object to clients: documents are kept as they were
+    given, and nobody looks whether they are well-formed. An object or a collection has its type in
+    ``user``, a CURSOR expression its columns in ``row``: name, type, whether it may be NULL. A
+    VECTOR has its number of dimensions in ``length``, 0 where any goes, and their format in
+    ``dimensions``.
     """
 
     ora: OraType
@@ -111,6 +112,11 @@ class SqlType:
     def family(self) -> str:
         """The group of types that share an encoding."""
         return "null" if self is NULL or self is UNTOLD else _FAMILIES[self.ora]
+
+    @property
+    def has_locators(self) -> bool:
+        """Do clients have its values by locators?"""
+        return self.family in ("clob", "blob") and not self.is_xml
 
     @property
     def is_char(self) -> bool:
@@ -144,6 +150,9 @@ class SqlType:
         if family == "raw":
             return ColumnMeta(name, self.ora, size=max(self.length, 1), nullable=nullable)
         if family == "clob":
+            if self.is_xml:
+                shape = _XML_SHAPE
+                return ColumnMeta(name, OraType.OBJECT, size=2000, nullable=nullable, shape=shape)
             return ColumnMeta(
                 name, self.ora, size=4000, nullable=nullable, charset_form=self.form or 1
             )
@@ -252,6 +261,16 @@ def shape_of(kind: SqlType) -> ObjectShape | None:
 
 XMLTYPE_OID = "00000000000000000000000000020100"
 """The number of SYS.XMLTYPE, which every database has."""
+XML = SqlType(OraType.CLOB, length=4000, form=1, is_xml=True)
+"""XMLTYPE."""
+_XML_SHAPE = ObjectShape(
+    owner="SYS",
+    name="XMLTYPE",
+    oid=bytes.fromhex(XMLTYPE_OID),
+    parts=(),
+    known_as=XML,
+    is_xml=True,
+)
 
 
 def varchar(length: int, char_length: int | None = None, form: int = 1) -> SqlType:

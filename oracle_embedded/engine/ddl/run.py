@@ -222,6 +222,8 @@ def _create_index(run: DdlRun, node: nodes.CreateIndex) -> None:
         keys=keys,
         values=values if node.unique and expressions else (),
         is_bitmap=node.bitmap,
+        tablespace=node.storage.tablespace,
+        compression=node.storage.compression,
     )
     if columns:
         session.database.store.create_index(table.object_id, index.object_id, index.columns)

@@ -10,7 +10,7 @@ from oracle_embedded.engine.compile.conversions import convert
 from oracle_embedded.engine.compile.from_items import columns_in
 from oracle_embedded.engine.compile.plan import Sql
 from oracle_embedded.engine.compile.scopes import Scope, Source, SourceColumn
-from oracle_embedded.engine.datatypes.types import DOCUMENTS, SqlType, UserType, varchar
+from oracle_embedded.engine.datatypes.types import DOCUMENTS, XML, SqlType, UserType, varchar
 from oracle_embedded.engine.ddl.clusters import clustered
 from oracle_embedded.engine.ddl.companions import create_companions
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
@@ -66,6 +66,7 @@ def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
         structure_scn=run.scn, scn_from=run.scn, is_index_organized=node.is_index_organized,
         has_row_movement=node.has_row_movement, temporary=node.temporary, keeps_rows=node.keeps_rows, query=node.view_text,
         external=_external_of(node), object_type=None if row_type is None else (row_type.owner, row_type.name),
+        tablespace=node.storage.tablespace, compression=node.storage.compression,
     )  # fmt: skip
     for column in node.columns:
         table = with_column(run, table, column)
@@ -93,7 +94,6 @@ def create_table(run: DdlRun, node: nodes.CreateTable) -> None:
 
 
 _XMLTYPE = UserType(owner="SYS", name="XMLTYPE")
-_DOCUMENT = SqlType(OraType.CLOB, length=4000, form=1, is_xml=True)
 
 
 def _row_type(run: DdlRun, name: ast.Name) -> UserType:
@@ -115,7 +115,7 @@ def _object_columns(row_type: UserType) -> tuple[nodes.ColumnSpec, ...]:
     """What an object table's rows hold: the attributes of its type, or the document. Their object
     identifiers are left out here."""
     if row_type is _XMLTYPE:
-        return (nodes.ColumnSpec("SYS_NC_ROWINFO$", _DOCUMENT),)
+        return (nodes.ColumnSpec("SYS_NC_ROWINFO$", XML),)
     return tuple(nodes.ColumnSpec(name, kind) for name, kind in row_type.attributes)
 
 

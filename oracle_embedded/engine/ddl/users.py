@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.ddl.ddl_run import DdlRun
-from oracle_embedded.engine.errors import ora
-from oracle_embedded.engine.run.security import ROLES, SYSTEM_PRIVILEGES
+from oracle_embedded.engine.errors import ora, unsupported
+from oracle_embedded.engine.run.security import ADMINISTRATIVE, ROLES, SYS, SYSTEM_PRIVILEGES
 from oracle_embedded.engine.sql import ddl_nodes as nodes
 from oracle_embedded.engine.storage.catalog import (
     Catalog,
@@ -38,9 +38,7 @@ _OBJECT_PRIVILEGES = frozenset(
 )
 
 
-_DICTIONARY_USERS = frozenset({"SYS", "SYSTEM"})
-_ADMINISTRATIVE = frozenset({"SYSDBA", "SYSOPER", "SYSBACKUP"})
-"""What only a session that logged in AS SYSDBA grants, which no session here does."""
+_DICTIONARY_USERS = frozenset({SYS, "SYSTEM"})
 
 
 def create_user(run: DdlRun, node: nodes.CreateUser) -> None:
@@ -56,6 +54,10 @@ def create_user(run: DdlRun, node: nodes.CreateUser) -> None:
         )
         if not own and not run.session.has_privilege("ALTER USER"):
             raise ora(1031)
+        if node.name == SYS == run.session.username and node.password is not None:
+            catalog.set_setting("sys_password", node.password)
+            run.about(SYS, SYS, 0)
+            return
         if node.name in _DICTIONARY_USERS:
             raise ora(1031)
         user = catalog.user(node.name)
@@ -194,10 +196,12 @@ def _check_system(run: DdlRun, node: nodes.Grant) -> None:
                 if " " not in privilege
                 else "missing or invalid privilege",
             )
-    if not run.session.has_privilege("GRANT ANY PRIVILEGE") or _ADMINISTRATIVE & set(
-        node.privileges
-    ):
+    administrative = ADMINISTRATIVE & set(node.privileges)
+    is_sys = run.session.username == SYS
+    if not run.session.has_privilege("GRANT ANY PRIVILEGE") or (administrative and not is_sys):
         raise ora(1031)
+    if administrative - {"SYSDBA"}:
+        raise unsupported(f"grants of {', '.join(sorted(administrative - {'SYSDBA'}))}")
 
 
 def _object_grants(run: DdlRun, node: nodes.Grant) -> list[tuple[str, str, str]]:

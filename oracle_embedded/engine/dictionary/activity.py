@@ -79,9 +79,9 @@ def _sessions(view: View) -> Iterator[Row]:
         yield {
             **_ALWAYS,
             "SADDR": address, "SID": session.session_id, "SERIAL#": session.serial, "AUDSID": session.session_id * 1000,
-            "PADDR": address, "USER#": user.object_id if user else None, "USERNAME": session.username,
+            "PADDR": address, "USER#": user.object_id if user else 0, "USERNAME": session.username,
             "TADDR": _address(session.transaction), "STATUS": "ACTIVE" if session is view.session else "INACTIVE",
-            "SCHEMA#": schema.object_id if schema else None, "SCHEMANAME": session.schema, "OSUSER": session.os_user,
+            "SCHEMA#": schema.object_id if schema else 0, "SCHEMANAME": session.schema, "OSUSER": session.os_user,
             "TERMINAL": session.terminal, "MACHINE": session.machine, "PROGRAM": session.program,
             "MODULE": session.attributes.get("MODULE", session.program), "ACTION": session.attributes.get("ACTION"),
             "CLIENT_INFO": session.attributes.get("CLIENT_INFO"),
@@ -132,6 +132,16 @@ def _slot(transaction: Transaction) -> tuple[int, int, int]:
     xid = transaction.info.xid
     segment, slot, sequence = (int.from_bytes(xid[a:b], "little") for a, b in ((0, 2), (2, 4), (4, 8)))  # fmt: skip
     return segment, slot, sequence
+
+
+@VIEWS.single("V$TEMPORARY_LOBS", "SID:n CACHE_LOBS:n NOCACHE_LOBS:n ABSTRACT_LOBS:n CON_ID:n")
+def _temporary_lobs(view: View) -> Iterator[Row]:
+    """How many temporary LOBs the client of each session has."""
+    for session in list(view.database.sessions.values()):
+        yield {
+            "SID": session.session_id, "CACHE_LOBS": session.temporary_lobs, "NOCACHE_LOBS": 0, "ABSTRACT_LOBS": 0,
+            "CON_ID": container_number(session.container),
+        }  # fmt: skip
 
 
 # --- locks ----------------------------------------------------------------------------------------

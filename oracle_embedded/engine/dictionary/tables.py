@@ -126,10 +126,14 @@ def _every_table(view: View) -> Iterator[Row]:
         if table.original_name:
             continue
         type_owner, type_name = table.object_type or (None, None)
-        has_segment = not (table.partitioning or table.is_index_organized or table.external)
+        # The Reference says that the tablespace of a temporary table is NULL, too.
+        has_segment = not (
+            table.partitioning or table.is_index_organized or table.external or table.temporary
+        )
         yield {
             "CLUSTER_NAME": _cluster_of(view, table),
-            "OWNER": table.owner, "TABLE_NAME": table.name, "TABLESPACE_NAME": _TABLESPACE if has_segment else None, "STATUS": "VALID",
+            "OWNER": table.owner, "TABLE_NAME": table.name, "STATUS": "VALID",
+            "TABLESPACE_NAME": (table.tablespace or _TABLESPACE) if has_segment else None,
             "PCT_FREE": None if table.partitioning else 10, "LOGGING": None if table.partitioning else "YES", "PARTITIONED": "YES" if table.partitioning else "NO",
             "IOT_TYPE": "IOT" if table.is_index_organized else table.companion if table.companion in (OVERFLOW, MAPPING) else None,
             "IOT_NAME": _index_organized(view, table),
@@ -137,7 +141,8 @@ def _every_table(view: View) -> Iterator[Row]:
             "DURATION": ("SYS$SESSION" if table.keeps_rows else "SYS$TRANSACTION") if table.temporary else None,
             "SECONDARY": "N", "NESTED": "YES" if table.companion == NESTED else "NO",
             "ROW_MOVEMENT": "ENABLED" if table.has_row_movement else "DISABLED",
-            "MONITORING": "YES", "DEPENDENCIES": "DISABLED", "COMPRESSION": None if table.partitioning else "DISABLED",
+            "MONITORING": "YES", "DEPENDENCIES": "DISABLED", "COMPRESS_FOR": None if table.partitioning else table.compression or None,
+            "COMPRESSION": None if table.partitioning else "ENABLED" if table.compression else "DISABLED",
             # The Reference says that it is NULL for partitioned tables.
             "DROPPED": None if table.partitioning else "NO", "READ_ONLY": "NO",
             "OBJECT_ID_TYPE": "SYSTEM GENERATED" if type_name else None, "TABLE_TYPE_OWNER": type_owner, "TABLE_TYPE": type_name,
@@ -417,11 +422,21 @@ def _indexes(view: View) -> Iterator[Row]:
             yield {
                 "OWNER": index.owner, "INDEX_NAME": index.name, "INDEX_TYPE": _index_type(table, index),
                 "TABLE_OWNER": table.owner, "TABLE_NAME": table.name,
-                "TABLE_TYPE": "TABLE", "UNIQUENESS": "UNIQUE" if index.unique else "NONUNIQUE", "COMPRESSION": "DISABLED",
-                "TABLESPACE_NAME": _TABLESPACE, "STATUS": "VALID", "PARTITIONED": "NO", "TEMPORARY": "N",
+                "TABLE_TYPE": "TABLE", "UNIQUENESS": "UNIQUE" if index.unique else "NONUNIQUE", **_index_compression(index),
+                "TABLESPACE_NAME": index.tablespace or _TABLESPACE, "STATUS": "VALID", "PARTITIONED": "NO", "TEMPORARY": "N",
                 "GENERATED": "Y" if index.generated else "N", "SECONDARY": "N", "VISIBILITY": "VISIBLE", "JOIN_INDEX": "NO",
                 "DROPPED": "NO", "CONSTRAINT_INDEX": "YES" if index.name in used else "NO",
             }  # fmt: skip
+
+
+def _index_compression(index: IndexDef) -> Row:
+    """How an index is compressed: by all columns of its key, but for the last one of a unique key,
+    where no number is said."""
+    if index.compression in ("", "ADVANCED"):
+        return {"COMPRESSION": "ADVANCED LOW" if index.compression else "DISABLED"}
+    most = len(index.descending) - index.unique
+    length = int(index.compression) if index.compression.isdigit() else most
+    return {"COMPRESSION": "ENABLED", "PREFIX_LENGTH": length}
 
 
 @VIEWS.family(
@@ -750,8 +765,8 @@ def _segments_of(view: View, table: TableDef) -> Iterator[tuple[Row, list[tuple[
     for number, (partition, kind) in names.items():
         segment = store.segments.get(number)
         facts: Row = {
-            "OWNER": table.owner, "SEGMENT_NAME": name, "PARTITION_NAME": partition, "SEGMENT_TYPE": kind, "TABLESPACE_NAME": _TABLESPACE,
-            "RELATIVE_FNO": DATA_FILE,
+            "OWNER": table.owner, "SEGMENT_NAME": name, "PARTITION_NAME": partition, "SEGMENT_TYPE": kind,
+            "TABLESPACE_NAME": table.tablespace or _TABLESPACE, "RELATIVE_FNO": DATA_FILE,
         }  # fmt: skip
         yield facts, list(segment.extents) if segment is not None else []
 

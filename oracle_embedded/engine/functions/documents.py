@@ -1,4 +1,4 @@
-"""Which functions of JSON are registered: paths over documents, values as text?
+"""Which functions of JSON and XML are registered: paths over documents, values as text?
 
 Paths are lax: a step into an object goes into each object of an array, and ``[0]`` of something
 that is no array is the thing itself. So is the syntax that they read: names without quotes or in
@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import lru_cache, partial
 from typing import Any
-
-import numpy as np
+from xml.sax.saxutils import escape
 
 from oracle_embedded.api import OracleError
 from oracle_embedded.engine.datatypes import numbers
@@ -23,6 +23,8 @@ from oracle_embedded.engine.formats.dates import print_date
 from oracle_embedded.engine.functions.registry import Entries, register
 
 _ISO = 'YYYY-MM-DD"T"HH24:MI:SS'
+_STRING_BYTES_MAX = 4000
+_QUOTES = {'"': "&quot;", "'": "&apos;"}
 _STEP = re.compile(r"""\.\s*(?:"([^"]*)"|([\w$]+)|(\*))|\[\s*(\*|\d+(?:\s+to\s+\d+)?)\s*\]""")
 
 
@@ -295,8 +297,13 @@ def _vector(text: str) -> bytes:
 
 def _vector_text(value: bytes) -> str:
     """A VECTOR as Oracle prints it: ``[1.0E+000,2.5E+000]``."""
-    items = (np.format_float_scientific(item, trim="0", exp_digits=3) for item in json.loads(value))
-    return f"[{','.join(items).upper()}]"
+    return f"[{','.join(map(_scientific, json.loads(value)))}]"
+
+
+def _scientific(item: float) -> str:
+    """A number by the fewest digits that tell it from others."""
+    mantissa, _, exponent = f"{Decimal(repr(float(item))).normalize():E}".partition("E")
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent):+04d}"
 
 
 def _no_vector() -> OracleError:
@@ -350,6 +357,29 @@ def _iso(moment: bytes, fraction: int) -> str:
     return print_date(moment, _ISO + (".FF6" if fraction else ""))
 
 
+def _xml_string(document: str) -> str:
+    if len(document.encode()) > _STRING_BYTES_MAX:
+        raise OracleError(19011, "Character string buffer too small")
+    return document
+
+
+def _xml_members(parts: tuple[Any, ...]) -> Iterator[tuple[str | None, str]]:
+    """Name and text of each member that is not NULL."""
+    for name, is_document, value in zip(*[iter(parts)] * 3, strict=True):
+        if value is not None:
+            yield name, value if is_document else escape(value, _QUOTES)
+
+
+def _xml_element(name: str, *parts: Any) -> str:
+    members = list(_xml_members(parts))
+    attributes = "".join(f' {own}="{text}"' for own, text in members if own)
+    return f"<{name}{attributes}>{''.join(text for own, text in members if not own)}</{name}>"
+
+
+def _xml_forest(*parts: Any) -> str | None:
+    return "".join(f"<{name}>{text}</{name}>" for name, text in _xml_members(parts)) or None
+
+
 _ENTRIES: Entries = (
     ("o_is_json", _is_json, 2),
     ("o_json_value", _value, 2),
@@ -358,6 +388,7 @@ _ENTRIES: Entries = (
     ("o_json_rows", _rows, 2),
     ("o_json_text", _serialized, 1),
     ("o_iso", _iso, 2),
+    ("o_xml_string", _xml_string, 1),
     ("o_json_equal", _equal, 2),
     ("cv_text_json", _json, 1),
     ("cv_clob_json", _json, 1),
@@ -369,3 +400,5 @@ for _name, _run, _arguments in _ENTRIES:
     register(_name, _run, _arguments)
 register("o_json_object", _object, -1, takes_nulls=True)
 register("o_json_array", _array, -1, takes_nulls=True)
+register("o_xmlelement", _xml_element, -1, takes_nulls=True)
+register("o_xmlforest", _xml_forest, -1, takes_nulls=True)

@@ -19,7 +19,7 @@ from oracle_embedded.engine.plsql.composites import (
     listed,
 )
 from oracle_embedded.engine.plsql.declaring import resolve_type
-from oracle_embedded.engine.plsql.state import Cell, CursorPlan, Frame
+from oracle_embedded.engine.plsql.state import Cell, CursorPlan, Frame, KeptLob
 from oracle_embedded.engine.plsql.values import (
     Found,
     as_composite,
@@ -44,7 +44,7 @@ _HANDLE = "\x00handle:"
 def open_text(frame: Frame, query: ast.Query) -> OpenCursor:
     """Open a query of a block."""
     compiled = Compiled(frame, look, is_sql=True)
-    plan = with_outputs(compile_select(compiled.state, query))
+    plan = with_outputs(compile_select(compiled.state, query, tells_places=True))
     rows: QueryRows | ListRows
     if plan.locks:
         rows = locking_query(frame.session, query, plan, compiled.values)
@@ -145,13 +145,19 @@ def fetch_rows(frame: Frame, opened: OpenCursor, count: int) -> list[Sequence[Fo
         cells: list[Found] = []
         for value, kind in zip(row, kinds, strict=True):
             content = value
-            if value is not None and kind.ora in _LOBS:
-                content = frame.session.read_lob(value)[1]
+            if value is not None and kind.ora in _LOBS and not kind.is_xml:
+                content = lob_of(frame, value)
             cells.append(as_composite((content, kind)))
         rows.append(cells)
     opened.count += len(rows)
     opened.found = bool(rows)
     return rows
+
+
+def lob_of(frame: Frame, handle: bytes) -> bytes:
+    """The value behind a handle, which is written through it where it is a row's."""
+    content = frame.session.read_lob(handle)[1]
+    return KeptLob(content, handle) if frame.session.is_kept_lob(handle) else content
 
 
 def record_of(opened: OpenCursor, row: Sequence[Found]) -> tuple[Record, RecordType]:

@@ -42,7 +42,7 @@ def execute_immediate(frame: Frame, node: nodes.ExecuteImmediate) -> None:
         if values and node.using[out.position].is_out:
             content: Value = values[0]
             if out.has_handles and content is not None:
-                content = frame.session.read_lob(content)[1]
+                content = cursors.lob_of(frame, content)
             assign(frame, target, (content, bind_type(out.meta)))
     if outcome.rows is None:
         return

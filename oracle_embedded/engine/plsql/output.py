@@ -9,6 +9,7 @@ from oracle_embedded.engine.datatypes import numbers
 from oracle_embedded.engine.datatypes.types import NUMBER, TEXT
 from oracle_embedded.engine.plsql.calls import wrong_arguments
 from oracle_embedded.engine.plsql.composites import TableType, listed
+from oracle_embedded.engine.plsql.lobs import PROCEDURES as LOB_PROCEDURES
 from oracle_embedded.engine.plsql.state import Frame
 from oracle_embedded.engine.plsql.values import assign, evaluate, integer
 from oracle_embedded.engine.sql import ast
@@ -115,5 +116,6 @@ SPECIAL: dict[ast.Name, Callable[[Frame, ast.Call], None]] = {
     ("DBMS_SQL", "RETURN_RESULT"): _return_result,
     ("DBMS_MVIEW", "REFRESH"): _refresh,
     ("DBMS_UTILITY", "DB_VERSION"): _db_version,
+    **LOB_PROCEDURES,
 }
 """Procedures by name that see the frame of their caller."""

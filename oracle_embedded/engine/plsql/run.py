@@ -42,6 +42,7 @@ from oracle_embedded.engine.plsql.state import (
     Closure,
     DeclaredException,
     Frame,
+    KeptLob,
     Overloads,
     RaisedError,
     Services,
@@ -58,7 +59,7 @@ from oracle_embedded.engine.plsql.values import (
     test,
     type_of_target,
 )
-from oracle_embedded.engine.run.contracts import SessionState
+from oracle_embedded.engine.run.contracts import LobPlace, SessionState
 from oracle_embedded.engine.run.control import run_control
 from oracle_embedded.engine.run.dml_run import ChangeRunner
 from oracle_embedded.engine.sql import ast
@@ -584,7 +585,11 @@ def _change(frame: Frame, node: nodes.Sql, plan: DmlPlan, values: Sequence[Value
     if plan.returning is None or returning is None:
         return
     kinds = [column.type for column in plan.returning.columns]
-    rows = [list(zip(row, kinds, strict=True)) for row in change.returned]
+    returned = [
+        _with_lobs(session, plan, row, rid)
+        for row, rid in zip(change.returned, change.addresses, strict=True)
+    ]
+    rows = [list(zip(row, kinds, strict=True)) for row in returned]
     if node.bulk:
         for at, target in enumerate(returning.targets):
             table = listed(row[at][0] for row in rows)
@@ -595,6 +600,20 @@ def _change(frame: Frame, node: nodes.Sql, plan: DmlPlan, values: Sequence[Value
     for row in rows:
         for target, found in zip(returning.targets, row, strict=True):
             assign(frame, target, found)
+
+
+def _with_lobs(
+    session: SessionState, plan: DmlPlan, row: Sequence[Value], rid: int
+) -> Sequence[Value]:
+    """What RETURNING gives of a row, its LOBs so that they can be written."""
+    assert plan.returning is not None
+    cells = list(row)
+    for at, column in plan.returning.locators.items():
+        content, kind = cells[at], plan.returning.columns[at].type
+        if content is not None:
+            place = LobPlace(plan.table, column, rid)
+            cells[at] = KeptLob(content, session.keep_lob(kind.ora, content, place))
+    return cells
 
 
 def _select_into(frame: Frame, node: nodes.Sql, query: ast.Query) -> None:

@@ -16,6 +16,17 @@ CALLS_MAX = 120
 """Calls inside of each other; Oracle ends such recursion with ORA-00036 or a lack of memory."""
 
 
+class KeptLob(bytes):
+    """The value of a row's LOB, with the handle through which a block writes it."""
+
+    handle: bytes
+
+    def __new__(cls, content: bytes, handle: bytes) -> KeptLob:
+        made = super().__new__(cls, content)
+        made.handle = handle
+        return made
+
+
 @dataclass(slots=True)
 class Cell:
     """A variable: its type, its value in Oracle's encodings, and whether it may change."""

@@ -24,7 +24,7 @@ from oracle_embedded.engine.plsql.composites import (
     listed,
 )
 from oracle_embedded.engine.plsql.objects import image_of, pl_type, sql_type, value_of
-from oracle_embedded.engine.plsql.state import Cell, Frame, Named, Overloads
+from oracle_embedded.engine.plsql.state import Cell, Frame, KeptLob, Named, Overloads
 from oracle_embedded.engine.run.query_run import highest_parameter, parameters, translated
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.storage.catalog import ColumnDef, TableDef
@@ -398,8 +398,10 @@ def _scalar(frame: Frame, value: Value, kind: SqlType, wanted: SqlType) -> Value
                 frame.names["$value"] = outer
         assert converted is None or isinstance(converted, bytes)
         value = converted
-    sets = frame.session.database.character_sets
-    return value if value is None else fitted(wanted, value, sets)
+    if value is None:
+        return None
+    held = fitted(wanted, value, frame.session.database.character_sets)
+    return value if isinstance(value, KeptLob) and held == value else held
 
 
 _VALUE = ast.Column(("$value",))

@@ -185,6 +185,9 @@ class DatabaseState(Protocol):
     def set_time_zone(self, zone: str) -> None:
         """Change DBTIMEZONE."""
 
+    def set_password(self, name: str, password: str) -> None:
+        """Give a user another password."""
+
     def stored_function(self, session: SessionState, name: ast.Name) -> StoredFunction | None:
         """A stored function that a session's SQL may call."""
 
@@ -245,6 +248,7 @@ class SessionState(EngineSession, Protocol):
     """Tables whose policy functions run just now."""
     has_recycle_bin: bool
     """Does a DROP TABLE without PURGE leave the table in the recycle bin?"""
+    temporary_lobs: int
     results: list[bytes]
     """Handles of queries that DBMS_SQL.RETURN_RESULT gives to the client."""
 
@@ -303,3 +307,6 @@ class SessionState(EngineSession, Protocol):
     def keep_lob(self, kind: OraType, content: bytes, place: LobPlace | None) -> bytes:
         """A handle for a LOB's content. One whose place is told may be written while its row is
         locked."""
+
+    def is_kept_lob(self, handle: bytes) -> bool:
+        """Is it a row's LOB that stands behind a handle?"""

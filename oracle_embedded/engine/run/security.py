@@ -54,6 +54,10 @@ SYSTEM_PRIVILEGES = frozenset(
 """What exists in Oracle and may be granted; most of it means nothing here."""
 
 
+SYS = "SYS"
+ADMINISTRATIVE = frozenset({"SYSDBA", "SYSOPER", "SYSBACKUP"})
+"""What only SYS grants, and what no role brings."""
+
 _Closure = tuple[frozenset[str], tuple[UserDef, ...]]
 
 
@@ -80,7 +84,7 @@ class Security:
         while waiting:
             current = waiting.pop()
             user = self._catalog.user(current)
-            direct: tuple[str, ...] = ROLES.get(current, ())
+            direct = ("DBA", *SYSTEM_PRIVILEGES) if current == SYS else ROLES.get(current, ())
             if user is not None:
                 holders.append(user)
                 direct += user.privileges
@@ -91,9 +95,11 @@ class Security:
         return frozenset(found), tuple(holders)
 
     def has(self, user: str, privilege: str) -> bool:
-        """Does a user hold a system privilege or role, directly or by a role?"""
+        """Does a user hold a system privilege or role, directly or by a role? SYS holds all, and
+        the role DBA all that are not administrative."""
         found, _ = self._closure(user)
-        return privilege in found or "SYSDBA" in found
+        by_dba = "DBA" in found and privilege in SYSTEM_PRIVILEGES - ADMINISTRATIVE
+        return privilege in found or by_dba or user == SYS
 
     def all_of(self, user: str) -> frozenset[str]:
         """All system privileges and roles of a user."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oracle_embedded.engine.run.contracts import SessionState
+from oracle_embedded.engine.run.security import SYS
 
 
 def user_environment(session: SessionState, name: str) -> str | None:
@@ -54,7 +55,7 @@ def user_environment(session: SessionState, name: str) -> str | None:
         "NLS_DATE_LANGUAGE": session.nls["NLS_DATE_LANGUAGE"],
         "NLS_SORT": session.nls["NLS_SORT"],
         "NLS_TERRITORY": session.nls["NLS_TERRITORY"],
-        "ISDBA": "TRUE" if session.has_privilege("SYSDBA") else "FALSE",
+        "ISDBA": "TRUE" if session.username == SYS else "FALSE",
         "CLIENT_PROGRAM_NAME": session.program,
         "MODULE": session.attributes.get("MODULE", session.program),
         "ACTION": session.attributes.get("ACTION"),

@@ -62,6 +62,7 @@ _READ_ELSEWHERE = (
     ("ROW", "ARCHIVAL"),
 )
 
+_NOTHING_SAID = nodes.Storage()
 _UNSUPPORTED_KINDS = frozenset({"MATERIALIZED", "DIRECTORY", "TABLESPACE", "DATABASE", "PROFILE", "DIMENSION", "CONTEXT", "OPERATOR"})  # fmt: skip
 """Kinds of objects that Oracle has, and this database has not."""
 
@@ -197,6 +198,8 @@ def _read_type(stream: TokenStream, replacing: bool) -> nodes.CreateType:
         raise unsupported("methods of object types", stream.token.start)
     name = stream.name()
     stream.take_word("FORCE")
+    if stream.take_word("AUTHID"):  # whose rights methods have, of which there are none
+        stream.take_any("CURRENT_USER", "DEFINER")
     if not stream.take_any("AS", "IS"):
         raise unsupported("incomplete and derived object types", stream.token.start)
     attributes: list[tuple[str, SqlType]] = []
@@ -261,7 +264,7 @@ def _read_materialized_view(stream: TokenStream) -> nodes.CreateTable:
     name = stream.name()
     names = stream.names() if stream.is_op("(") else ()
     while not stream.take_word("AS"):
-        skip_storage_clauses(stream)
+        read_storage(stream)
         if stream.is_word("AS"):
             continue
         if stream.is_word("ON", "COMMIT"):
@@ -294,8 +297,9 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
     nested: list[tuple[str, str]] = []
     index_words: set[str] = set()
     keeps_rows = False
+    storage = nodes.Storage()
     while True:
-        skip_storage_clauses(stream)
+        storage = read_storage(stream, storage)
         if temporary and stream.take_word("ON", "COMMIT"):
             keeps_rows = stream.take_any("PRESERVE", "DELETE") == "PRESERVE"
             stream.need_word("ROWS")
@@ -343,6 +347,7 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
         has_overflow="OVERFLOW" in index_words,
         has_mapping="MAPPING" in index_words,
         object_type=object_type,
+        storage=storage,
     )
 
 
@@ -358,7 +363,7 @@ def _read_cluster(stream: TokenStream) -> nodes.CreateCluster:
     stream.need_op(")")
     is_hash = False
     while True:
-        skip_storage_clauses(stream)
+        read_storage(stream)
         if stream.take_word("HASHKEYS"):
             is_hash = True
             stream.integer()
@@ -385,7 +390,7 @@ def _read_index_clauses(stream: TokenStream) -> set[str]:
             stream.integer()
         elif word == "MAPPING":
             stream.need_word("TABLE")
-        skip_storage_clauses(stream)
+        read_storage(stream)
     return words
 
 
@@ -439,14 +444,19 @@ def _read_elements(
     stream.need_op(")")
 
 
-def skip_storage_clauses(stream: TokenStream) -> None:
-    """Step over physical attributes, which do nothing here."""
+def read_storage(stream: TokenStream, found: nodes.Storage = _NOTHING_SAID) -> nodes.Storage:
+    """Read physical attributes: those that the dictionary shows, the others do nothing here."""
     while stream.token.kind == "word" and stream.token.text in _STORAGE_WORDS:
         if any(stream.is_word(*words) for words in _READ_ELSEWHERE):
-            return
+            return found
         word = stream.next().text
-        if word == "COMPRESS" and stream.is_word("FOR"):
-            raise unsupported("COMPRESS FOR", stream.token.start)
+        if word == "TABLESPACE":
+            found = replace(found, tablespace=stream.identifier())
+            continue
+        if word in ("COMPRESS", "NOCOMPRESS"):
+            compression = _read_compression(stream) if word == "COMPRESS" else ""
+            found = replace(found, compression=compression)
+            continue
         if word == "ORGANIZATION" and not stream.is_word("HEAP"):
             raise unsupported(f"ORGANIZATION {stream.token.text}", stream.token.start)
         if stream.is_op("("):
@@ -469,10 +479,28 @@ def skip_storage_clauses(stream: TokenStream) -> None:
                 "MOVEMENT",
                 "STORE",
                 "STATISTICS",
-                "BASIC",
-                "ADVANCED",
             ):
                 continue
+    return found
+
+
+def _read_compression(stream: TokenStream) -> str:
+    """What stands behind COMPRESS.
+
+    Raises:
+        OracleError: ORA-64307 for compression that needs Oracle's own storage.
+    """
+    start = stream.token.start
+    if stream.token.kind == "number":
+        return str(stream.integer())
+    if stream.take_word("FOR"):
+        if stream.take_word("OLTP") or stream.take_word("ALL", "OPERATIONS"):
+            return "ADVANCED"
+        text = "Exadata Hybrid Columnar Compression is not supported for tablespaces on this storage type"
+        raise OracleError(64307, text, start)
+    word = stream.take_any("BASIC", "ADVANCED")
+    stream.take_any("LOW", "HIGH")
+    return word or "BASIC"
 
 
 def _read_index(stream: TokenStream, *, unique: bool) -> nodes.CreateIndex:
@@ -480,7 +508,7 @@ def _read_index(stream: TokenStream, *, unique: bool) -> nodes.CreateIndex:
     stream.need_word("ON", code=969)
     if stream.take_word("CLUSTER"):
         cluster = stream.name()
-        skip_storage_clauses(stream)
+        read_storage(stream)
         return nodes.CreateIndex(name, cluster, (), unique=False, is_of_cluster=True)
     table = stream.name()
     stream.need_op("(")
@@ -497,10 +525,12 @@ def _read_index(stream: TokenStream, *, unique: bool) -> nodes.CreateIndex:
         if not stream.take_op(","):
             break
     stream.need_op(")")
-    skip_storage_clauses(stream)
+    storage = read_storage(stream)
     if stream.take_word("LOCAL"):
-        skip_storage_clauses(stream)
-    return nodes.CreateIndex(name, table, tuple(columns), unique, has_expressions=has_expressions)
+        storage = read_storage(stream, storage)
+    return nodes.CreateIndex(
+        name, table, tuple(columns), unique, has_expressions=has_expressions, storage=storage
+    )
 
 
 def _read_view(stream: TokenStream, replacing: bool) -> nodes.CreateView:

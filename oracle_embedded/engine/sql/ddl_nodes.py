@@ -135,6 +135,16 @@ class ExternalSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Storage:
+    """What the dictionary shows of physical attributes: the tablespace, and how a table or an index
+    is compressed (``BASIC``, ``ADVANCED``, or by how many columns of its key); empty where nothing
+    is said."""
+
+    tablespace: str = ""
+    compression: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
     """CREATE TABLE, perhaps AS SELECT."""
 
@@ -161,6 +171,7 @@ class CreateTable:
     has_mapping: bool = False
     object_type: Name | None = None
     """The type of which the rows are."""
+    storage: Storage = Storage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +195,7 @@ class CreateIndex:
     has_expressions: bool = False
     is_of_cluster: bool = False
     """On the columns of a cluster, which ``table`` names."""
+    storage: Storage = Storage()
 
 
 @dataclass(frozen=True, slots=True)

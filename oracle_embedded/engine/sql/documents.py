@@ -1,16 +1,20 @@
-"""How are conditions and functions of JSON written?"""
+"""How are conditions and functions of JSON and XML written?"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from oracle_embedded.api import OracleError, OraType
 from oracle_embedded.engine.datatypes.types import SqlType, varchar
 from oracle_embedded.engine.sql import ast
+from oracle_embedded.engine.sql.lexer import Token
 from oracle_embedded.engine.sql.stream import TokenStream
 from oracle_embedded.engine.sql.types import read_datatype
 
 ReadExpression = Callable[[TokenStream], ast.Expr]
+XML_METHODS = frozenset({"GETCLOBVAL", "GETSTRINGVAL"})
+_XML_NAME = re.compile(r"[^\W\d][\w.-]*(:[^\W\d][\w.-]*)?")
 
 
 def read_is_json(stream: TokenStream, operand: ast.Expr, *, negated: bool) -> ast.Expr:
@@ -89,6 +93,75 @@ def read_json_made(stream: TokenStream, read: ReadExpression) -> ast.Expr:
     if kind is None:
         return call
     return ast.Call(("TO_CLOB",), (call,), pos=token.start) if kind.ora is OraType.CLOB else ast.Cast(call, kind, pos=token.start)  # fmt: skip
+
+
+def read_xml_made(stream: TokenStream, read: ReadExpression) -> ast.Expr:
+    """Read ``XMLELEMENT([NAME] name [, XMLATTRIBUTES(e [AS name], …)] [, e …])`` or ``XMLFOREST(e
+    [AS name], …)``. Its arguments are the element's name, and of each member name and value; what
+    is inside an element has no name."""
+    token = stream.next()
+    if token.text == "XMLFOREST":
+        return ast.Call((token.text,), tuple(_named_members(stream, read, token)), pos=token.start)
+    stream.need_op("(")
+    if stream.is_word("NAME") and stream.ahead().kind in ("word", "quoted"):
+        stream.next()
+    parts: list[ast.Expr] = [_xml_name(stream.identifier(), token)]
+    while stream.take_op(","):
+        if stream.is_word("XMLATTRIBUTES") and len(parts) == 1:
+            parts += _named_members(stream, read, stream.next())
+        else:
+            parts += [ast.Null(), read(stream)]
+    stream.need_op(")")
+    return ast.Call((token.text,), tuple(parts), pos=token.start)
+
+
+def read_xml_methods(stream: TokenStream, operand: ast.Expr) -> ast.Expr:
+    """Read the methods of a document that are called behind it."""
+    while stream.is_op(".") and stream.ahead().text in XML_METHODS:
+        stream.next()
+        method = stream.next()
+        stream.need_op("(")
+        stream.need_op(")")
+        operand = ast.Call(("XMLTYPE", method.text), (operand,), pos=method.start)
+    return operand
+
+
+def read_xml_extract(stream: TokenStream, read: ReadExpression, start: int) -> ast.Expr:
+    """Read what stands in ``EXTRACT(document, path)``, of which only the path ``/`` is here."""
+    operand = read(stream)
+    stream.need_op(",")
+    if stream.text().strip() != "/":
+        raise OracleError(3001, "unimplemented feature: EXTRACT of a part of a document", start)
+    stream.need_op(")")
+    return read_xml_methods(stream, ast.Call(("XMLTYPE", "EXTRACT"), (operand,), pos=start))
+
+
+def _named_members(stream: TokenStream, read: ReadExpression, function: Token) -> list[ast.Expr]:
+    """Values, each behind its name: the one that it is given, or that of a column."""
+    stream.need_op("(")
+    found: list[ast.Expr] = []
+    while True:
+        value = read(stream)
+        if stream.take_word("AS"):
+            name = stream.identifier()
+        elif isinstance(value, ast.Column):
+            name = value.name[-1]
+        else:
+            place = len(found) // 2 + 1
+            text = f"parameter {place} of function {function.text} must be aliased"
+            raise OracleError(19208, text, value.pos)
+        found += [_xml_name(name, function), value]
+        if not stream.take_op(","):
+            break
+    stream.need_op(")")
+    return found
+
+
+def _xml_name(name: str, function: Token) -> ast.Expr:
+    if not _XML_NAME.fullmatch(name):
+        text = f"unimplemented feature: {function.text} with a name that XML does not know"
+        raise OracleError(3001, text, function.start)
+    return ast.String(name)
 
 
 def read_json_equal(stream: TokenStream, read: ReadExpression) -> ast.Expr:

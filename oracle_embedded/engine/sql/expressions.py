@@ -7,10 +7,14 @@ from oracle_embedded.engine.errors import unsupported
 from oracle_embedded.engine.sql import ast
 from oracle_embedded.engine.sql.ast import Expr, Query
 from oracle_embedded.engine.sql.documents import (
+    XML_METHODS,
     read_is_json,
     read_json_call,
     read_json_equal,
     read_json_made,
+    read_xml_extract,
+    read_xml_made,
+    read_xml_methods,
 )
 from oracle_embedded.engine.sql.stream import RESERVED, TokenStream
 from oracle_embedded.engine.sql.types import read_datatype
@@ -287,6 +291,8 @@ def _read_word(stream: TokenStream, word: str, start: int) -> Expr:
             return read_json_call(stream, read_expression)
         case "JSON_OBJECT" | "JSON_ARRAY" if following.text == "(":
             return read_json_made(stream, read_expression)
+        case "XMLELEMENT" | "XMLFOREST" if following.text == "(":
+            return read_xml_methods(stream, read_xml_made(stream, read_expression))
         case "JSON_EQUAL" if following.text == "(":
             return read_json_equal(stream, read_expression)
         case "EXTRACT" if following.text == "(":
@@ -380,6 +386,8 @@ def _read_serialized(stream: TokenStream, start: int) -> Expr:
 def _read_extract(stream: TokenStream, start: int) -> Expr:
     stream.next()
     stream.need_op("(")
+    if stream.ahead().text != "FROM":
+        return read_xml_extract(stream, read_expression, start)
     field = stream.take_any(*_UNITS, "TIMEZONE_HOUR", "TIMEZONE_MINUTE")
     if field is None:
         raise OracleError(30076, "invalid extract field for extract source", stream.token.start)
@@ -419,10 +427,15 @@ def _read_named(stream: TokenStream, start: int) -> Expr:
         stream.at += 3
         return ast.Column(name, outer=True, pos=start)
     stream.next()
-    return _read_call(stream, name, start)
+    call = _read_call(stream, name, start)
+    *owner, method = name
+    if method in XML_METHODS and len(owner) >= 2 - stream.plsql:
+        operand = ast.Column(tuple(owner), pos=start)
+        return ast.Call(("XMLTYPE", method), (operand, *call.args), pos=start)
+    return read_xml_methods(stream, call)
 
 
-def _read_call(stream: TokenStream, name: ast.Name, start: int) -> Expr:
+def _read_call(stream: TokenStream, name: ast.Name, start: int) -> ast.Call:
     star = distinct = False
     args: list[Expr] = []
     named: list[tuple[str, Expr]] = []

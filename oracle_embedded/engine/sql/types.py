@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oracle_embedded.api import OracleError, OraType
-from oracle_embedded.engine.datatypes.types import SqlType, UserType
+from oracle_embedded.engine.datatypes.types import XML, SqlType, UserType
 from oracle_embedded.engine.sql.stream import TokenStream
 
 TEXT_MAX = 4000
@@ -86,7 +86,7 @@ def read_datatype(stream: TokenStream, *, of_column: bool = False) -> SqlType:
         case "CLOB" | "NCLOB":
             return SqlType(OraType.CLOB, length=4000, form=2 if word == "NCLOB" else 1)
         case "XMLTYPE":
-            return SqlType(OraType.CLOB, length=4000, form=1, is_xml=True)
+            return XML
         case "BLOB":
             return SqlType(OraType.BLOB, length=4000)
         case "ROWID":

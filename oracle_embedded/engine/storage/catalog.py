@@ -146,6 +146,9 @@ class IndexDef:
     """What a unique one on expressions is on, compiled."""
     is_bitmap: bool = False
     of_key: bool = False
+    tablespace: str = ""
+    compression: str = ""
+    """By how many columns, or ADVANCED; BASIC stands for as many as there can be."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +213,9 @@ class TableDef:
     parent_column: int = 0
     object_type: tuple[str, str] | None = None
     """Owner and name of the type of which its rows are: that of an object table, or XMLTYPE."""
+    tablespace: str = ""
+    compression: str = ""
+    """BASIC, ADVANCED, or nothing."""
 
     @cached_property
     def shown(self) -> tuple[ColumnDef, ...]:

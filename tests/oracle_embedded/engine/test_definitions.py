@@ -434,3 +434,30 @@ def test_views_are_read_again_and_again_by_one_session(sql: Client) -> None:
         sql("rollback to here")
         sql(f"alter table t add (n{number} number)")
     assert sql.one("select count(*) from t") == "0"
+
+
+def test_the_dictionary_shows_where_and_how_rows_are_kept(sql: Client) -> None:
+    sql("create table plain (id number primary key, a number, b number)")
+    sql("create table small (id number) tablespace app_data compress")
+    sql("create table fast (id number) row store compress advanced nologging tablespace users")
+    sql("create table old (id number) compress for oltp")
+    sql("create global temporary table g (id number)")
+    facts = sql("select table_name, tablespace_name, compression, compress_for from user_tables order by 1")  # fmt: skip
+    assert facts == [
+        ("FAST", "USERS", "ENABLED", "ADVANCED"),
+        ("G", None, "DISABLED", None),
+        ("OLD", "USERS", "ENABLED", "ADVANCED"),
+        ("PLAIN", "USERS", "DISABLED", None),
+        ("SMALL", "APP_DATA", "ENABLED", "BASIC"),
+    ]
+    sql("create index whole on plain (a, b) compress")
+    sql("create index part on plain (b, a) compress 1 tablespace app_data")
+    sql("create unique index one on plain (a, b, id) compress")
+    indexes = sql("select index_name, compression, prefix_length, tablespace_name from user_indexes where index_name in ('WHOLE', 'PART', 'ONE') order by 1")  # fmt: skip
+    assert indexes == [
+        ("ONE", "ENABLED", "2", "USERS"),
+        ("PART", "ENABLED", "1", "APP_DATA"),
+        ("WHOLE", "ENABLED", "2", "USERS"),
+    ]
+    with pytest.raises(OracleError, match="ORA-64307"):
+        sql("create table columnar (id number) compress for query high")

@@ -107,3 +107,40 @@ def test_a_client_has_a_context_a_driver_and_a_packet_size(
         assert (connection.db_name, connection.db_domain) == ("ORCLCDB", None)
     with pytest.raises(oracledb.DatabaseError, match="ORA-28267"):
         oracledb.connect(user="bob", password="bob", dsn=server.dsn, appcontext=[("OTHER", "A", "1")])  # fmt: skip
+
+
+def test_who_logs_in_as_sysdba_is_sys(
+    server: EmbeddedServer, database: OpenDatabase, admin: oracledb.Connection
+) -> None:
+    """SYS itself, and whom SYS has given the privilege; nobody else, and SYS not otherwise."""
+    as_sysdba = {"dsn": server.dsn, "mode": oracledb.AUTH_MODE_SYSDBA}
+    facts = "select user || ' ' || sys_context('USERENV', 'ISDBA') || ' ' || sys_context('USERENV', 'CURRENT_SCHEMA') from dual"
+    with oracledb.connect(user="sys", password=database.password("SYS"), **as_sysdba) as session:
+        assert one(session, facts) == "SYS TRUE SYS"
+        assert one(session, "select user# from v$session where sid = sys_context('USERENV', 'SID')") == 0  # fmt: skip
+        cursor = session.cursor()
+        cursor.execute("grant sysdba to ann")
+        cursor.execute("create table bob.t (n number)")
+        cursor.execute("alter session set current_schema = bob")
+        cursor.execute("insert into t values (1)")
+        with pytest.raises(oracledb.DatabaseError, match="ORA-03001"):
+            cursor.execute("grant sysoper to ann")
+        session.changepassword(database.password("SYS"), "Changed1")
+        cursor.execute("alter user sys identified by Changed2")
+    with oracledb.connect(user="ann", password=_PASSWORD, **as_sysdba) as session:
+        assert one(session, facts) == "SYS TRUE SYS"
+        session.cursor().execute("revoke sysdba from ann")
+    assert one(admin, facts).endswith(" FALSE REDOLAKE_ADMIN")  # type: ignore[attr-defined]
+    for user, password, mode, error in (
+        ("ann", _PASSWORD, oracledb.AUTH_MODE_SYSDBA, "ORA-01031"),
+        ("ann", "wrong", oracledb.AUTH_MODE_SYSDBA, "ORA-01017"),
+        ("sys", "Changed2", oracledb.AUTH_MODE_DEFAULT, "ORA-28009"),
+        ("sys", "Changed1", oracledb.AUTH_MODE_SYSDBA, "ORA-01017"),
+        ("sys", "Changed2", oracledb.AUTH_MODE_SYSOPER, "ORA-01031"),
+    ):
+        with pytest.raises(oracledb.DatabaseError, match=error):
+            oracledb.connect(user=user, password=password, dsn=server.dsn, mode=mode)
+    with oracledb.connect(user="ann", password=_PASSWORD, dsn=server.dsn) as session:
+        assert one(session, facts) == "ANN FALSE ANN"
+        with pytest.raises(oracledb.DatabaseError, match="ORA-00942"):
+            session.cursor().execute("select * from bob.t")

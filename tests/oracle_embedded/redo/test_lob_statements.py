@@ -448,6 +448,13 @@ def test_older_releases_show_a_call_behind_its_locator(tmp_path: Path) -> None:
     assert shape(found) == "locate! write?"
 
 
+def test_a_block_writes_a_lob_as_a_client_does(odd: Live) -> None:
+    block = "declare l clob; begin select c into l from docs where id = 1 for update; dbms_lob.write(l, 2, 4, 'xy'); dbms_lob.trim(l, 4); end;"
+    found = rows_of(odd, sql(block), before=(SMALL,))
+    assert shape(found) == "locate! write? locate! trim?"
+    assert calls(found) == ["2, 4", "4"]
+
+
 def test_an_insert_of_several_rows_shows_its_row_pieces_first(tmp_path: Path) -> None:
     two = SMALL, sql("insert into docs (id) values (2)")
     copy = sql("insert into docs select id + 10, name, c, nc, empty_blob() from docs where id < 3")

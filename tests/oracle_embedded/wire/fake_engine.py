@@ -108,6 +108,9 @@ class FakeSession(EngineSession):
         if namespace != "CLIENTCONTEXT":
             raise OracleError(28267, "Invalid NameSpace Value")
 
+    def set_temporary_lobs(self, count: int) -> None:
+        pass
+
     def set_password(self, password: str, name: str = "") -> None:
         self.engine.users[self.user] = password
 
@@ -217,8 +220,17 @@ class FakeEngine:
         return self.users.get(user)
 
     def open_session(
-        self, user: str, *, program: str, machine: str, service: str = "", proxy: str = ""
+        self,
+        user: str,
+        *,
+        program: str,
+        machine: str,
+        service: str = "",
+        proxy: str = "",
+        as_sysdba: bool = False,
     ) -> FakeSession:
+        if as_sysdba:
+            raise OracleError(1031, "insufficient privileges")
         if proxy:
             raise OracleError(28150, "proxy not authorized to connect as client")
         if user == "LOCKEDOUT":

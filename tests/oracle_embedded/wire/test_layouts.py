@@ -87,15 +87,17 @@ def test_a_client_may_name_its_own_higher_field_version() -> None:
     assert _negotiate(1, 24)[0] == _JDBC
 
 
-def test_an_older_field_version_is_refused() -> None:
-    with pytest.raises(ProtocolError, match="field version"):
-        _negotiate(3, 10)
+def test_an_older_field_version_is_agreed_on_and_one_before_12_1_refused() -> None:
+    assert _negotiate(3, 7)[0] == Agreement(field_version=7)
+    with pytest.raises(ProtocolError, match="older than 12"):
+        _negotiate(3, 6)
 
 
 def test_a_client_of_18c_may_tell_its_time_zone_and_its_national_set() -> None:
     """As go-ora does."""
     zone = "80000000 3c3c3c 80000000"
-    assert _negotiate(3, 11, told=f"020201 {zone} d007")[0] == Agreement()
+    agreed = _negotiate(3, 11, told=f"020201 {zone} d007")[0]
+    assert agreed == Agreement(field_version=11)
 
 
 def test_a_client_that_sends_the_bytes_of_the_database_is_refused() -> None:
@@ -155,7 +157,7 @@ _INSERT_AGAIN = (
 
 
 def test_sql_comes_without_a_length_and_scales_as_numbers() -> None:
-    request = read_execute(_reader(_INSERT), lambda _id: None, lengths_converted=False)
+    request = read_execute(_reader(_INSERT), lambda _id: None, _JDBC)
     assert request.sql == "insert into q values (:1 ,:2 )"
     assert request.binds is not None
     assert [bind.type for bind in request.binds] == [OraType.NUMBER, OraType.VARCHAR]
@@ -165,7 +167,7 @@ def test_sql_comes_without_a_length_and_scales_as_numbers() -> None:
 
 def test_an_execute_without_metadata_has_values_for_the_binds_declared_before() -> None:
     cursor = Cursor(2, binds=[WireBind(2, False, 22, 0), WireBind(1, False, 4, 1)])
-    request = read_execute(_reader(_INSERT_AGAIN), {2: cursor}.get, lengths_converted=False)
+    request = read_execute(_reader(_INSERT_AGAIN), {2: cursor}.get, _JDBC)
     assert request.options == Option.EXECUTE | Option.NOT_PLSQL
     assert request.bind_rows == [[number_from_decimal(2), b"b"]]
 
@@ -178,7 +180,7 @@ def test_such_an_execute_sends_pure_out_binds_too() -> None:
         out_only=frozenset((0,)),
         is_plsql=True,
     )
-    request = read_execute(_reader(again), {2: cursor}.get, lengths_converted=False)
+    request = read_execute(_reader(again), {2: cursor}.get, _JDBC)
     assert request.bind_rows == [[None, b"b"]]
 
 
@@ -187,9 +189,8 @@ def test_a_scale_is_a_number_or_one_byte_as_agreed(ora_type: OraType) -> None:
     rest = "0116 00 00 00 00 00 00 00 00"
     number = f"{ora_type:02x} 03 00 817f {rest}"
     byte = f"{ora_type:02x} 03 00 81 {rest}"
-    assert read_metadata(_reader(number), 1, lengths_converted=False) == read_metadata(
-        _reader(byte), 1, lengths_converted=True
-    )
+    counted = read_metadata(_reader(number), 1, _JDBC)
+    assert counted == read_metadata(_reader(byte), 1, Agreement())
     described = describe([column("N", ora_type, scale=-127)], scale_bytes=sb_bytes)
     assert bytes.fromhex(f"{ora_type:02x}0000817f") in described
     assert bytes.fromhex(f"{ora_type:02x}000081") in describe([column("N", ora_type, scale=-127)])
@@ -231,7 +232,7 @@ def test_a_define_step_with_fetch_sends_the_rows() -> None:
         "00 000000 00 0000 00000000 00 010a 00 00 00 00 00 0101 00 00 00 00 00"
         "70 03 00 00 020fa0 00 0402000000 00 00 020369 01 020fa0 00"
     )
-    request = read_execute(_reader(text), {1: cursor}.get, lengths_converted=False)
+    request = read_execute(_reader(text), {1: cursor}.get, _JDBC)
     assert request.options == Option.DEFINE | Option.FETCH | Option.NOT_PLSQL
     assert request.rows_wanted == 10
     assert request.defines == [WireBind(OraType.CLOB, False, 4000, 1, lob_prefetch=4000)]
