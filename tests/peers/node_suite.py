@@ -2,9 +2,8 @@
 
 ``python -m tests.peers.node_suite CHECKOUT [FILE …]`` runs the suite of a checkout of node-oracledb
 in thin mode, file by file, each in a process of its own, and prints how many of the tests that
-apply pass, and the names of those that do not. The files are copied into a folder that goes away:
-they log in ``AS SYSDBA`` to make their users, which nobody does here, so this one word is taken
-out. Mocha comes from npm at first use.
+apply pass, and the names of those that do not. The files are copied into a folder that goes away.
+Mocha comes from npm at first use.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ FILE_SECONDS_MAX = 120.0
 TEST_MILLISECONDS_MAX = 30_000
 USER, PASSWORD = "nodb", "Node0Test"
 _FOLDER = Path(__file__).parents[2] / ".redolake" / "peers" / "node"
-_AS_SYSDBA = re.compile(r"^\s*privilege: oracledb\.SYSDBA,?\n", re.MULTILINE)
 
 LEFT_OUT = {
     "aq": "advanced queues",
@@ -91,11 +89,6 @@ def suite_copy(checkout: Path) -> Iterator[Path]:
             (folder / item).symlink_to(checkout / item)
         (folder / "node_modules").mkdir()
         (folder / "node_modules" / "oracledb").symlink_to(checkout)
-        for file in (folder / "test").glob("*.js"):
-            text = file.read_text()
-            changed = _AS_SYSDBA.sub("", text)
-            if changed != text:
-                file.write_text(changed)
         yield folder
 
 
@@ -152,8 +145,8 @@ def run_suite(checkout: Path, wanted: Sequence[str] = ()) -> Result:
                 "NODE_ORACLEDB_PASSWORD": PASSWORD,
                 "NODE_ORACLEDB_CONNECTIONSTRING": dsn,
                 "NODE_ORACLEDB_DBA_PRIVILEGE": "true",
-                "NODE_ORACLEDB_DBA_USER": ADMIN,
-                "NODE_ORACLEDB_DBA_PASSWORD": password,
+                "NODE_ORACLEDB_DBA_USER": "sys",
+                "NODE_ORACLEDB_DBA_PASSWORD": database.password("SYS"),
             }
             for name in suite_files(checkout, wanted):
                 failed = len(result.failed)
