@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from cdc_core.config import OracleConfig
 from cdc_core.errors import OracleUnavailableError
+from cdc_core.model.logins import Login
 from cdc_core.model.scn import Scn
+from cdc_core.oracle.refused_logins import REFUSED_LOGINS, RefusalMemory
 from cdc_core.oracle.session import OracleSession, connect
 
 T = TypeVar("T")
@@ -34,6 +36,8 @@ class OracleDatabase:
         config: How it is reached.
         on_statement: Called with the text of each statement before it is sent.
         check: Called with each new session; what it raises keeps the session from being used.
+        refusals: Gives what other processes know of refused passwords.
+        insists: A refused password is sent once more, whatever others know.
     """
 
     def __init__(
@@ -42,10 +46,14 @@ class OracleDatabase:
         *,
         on_statement: Callable[[str], None] | None = None,
         check: Callable[[OracleSession], None] | None = None,
+        refusals: Callable[[], RefusalMemory | None] = lambda: None,
+        insists: bool = False,
     ) -> None:
         self._config = config
         self._on_statement = on_statement
         self._check = check
+        self._refusals = refusals
+        self._insists = insists
         self._lock = threading.Lock()
         self._kept: list[tuple[float, OracleSession]] = []
 
@@ -64,13 +72,25 @@ class OracleDatabase:
 
     def unchecked(self) -> OracleDatabase:
         """The same, whatever database it is now."""
-        return OracleDatabase(self._config, on_statement=self._on_statement)
+        return self._as(self._config)
 
     def beside(self, dsn: str) -> OracleDatabase:
         """Another database, reached by the same user in the same way under another connect
         string."""
-        config = self._config.model_copy(update={"dsn": dsn})
-        return OracleDatabase(config, on_statement=self._on_statement)
+        return self._as(self._config.model_copy(update={"dsn": dsn}))
+
+    def _as(self, config: OracleConfig) -> OracleDatabase:
+        return OracleDatabase(
+            config,
+            on_statement=self._on_statement,
+            refusals=self._refusals,
+            insists=self._insists,
+        )
+
+    def logging_in(self, login: Login) -> AbstractContextManager[None]:
+        """Another client of the database logs in, in the block
+        (:meth:`~cdc_core.oracle.refused_logins.RefusedLogins.attempt`)."""
+        return REFUSED_LOGINS.attempt(login, self._refusals(), insists=self._insists)
 
     def new_session(self) -> OracleSession:
         """A session of one's own, which its caller closes."""
@@ -95,7 +115,12 @@ class OracleDatabase:
             session.close()
 
     def _connect(self) -> OracleSession:
-        session = connect(self._config, on_statement=self._on_statement)
+        session = connect(
+            self._config,
+            on_statement=self._on_statement,
+            refusals=self._refusals(),
+            insists=self._insists,
+        )
         if self._check is not None:
             try:
                 self._check(session)

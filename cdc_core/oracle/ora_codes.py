@@ -145,6 +145,7 @@ _MEANINGS: tuple[tuple[str, type[CdcError], str, str], ...] = (
         *_AGAIN,
     ),
     ("ORA-01017", ConfigError, "Oracle refused user name or password", _ACCOUNT),
+    ("ORA-01005", ConfigError, "the password is empty", _ACCOUNT),
     ("ORA-28000", ConfigError, "the database account is locked", _ACCOUNT),
     ("ORA-28001", ConfigError, "the password has expired", _ACCOUNT),
     (

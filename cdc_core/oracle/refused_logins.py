@@ -1,84 +1,148 @@
-"""When does a process send a password again that Oracle has refused?
+"""When is a password sent again that Oracle has refused?
 
-Oracle's profiles lock an account after some failed logins (FAILED_LOGIN_ATTEMPTS). Sensors that
-look every minute would lock it within minutes of a password's rotation, for those who know the new
-one too. So after each refusal a process waits twice as long before it sends the same password
-again, and of threads that send it at once, one does, and the others wait for what becomes of it.
+Oracle's profiles lock an account after some failed logins in a row (FAILED_LOGIN_ATTEMPTS: 10 by
+default, 3 where security guides are followed). Sensors that look every minute would lock it within
+minutes of a password's rotation, for those who know the new one too. So a refused password is sent
+once more after a pause, for a secret that was handed out before the database had it, and then no
+more: until it changes, or somebody runs ``redolake doctor``.
+
+All processes of a metadata store share what was refused. Of threads that send a password at once,
+one does, and the others wait for what becomes of it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol
 
 from cdc_core.errors import CdcError, ConfigError
+from cdc_core.model.logins import Login, Refusal
 
-PAUSE_SECONDS_FIRST = 60.0
-PAUSE_SECONDS_MAX = 1800.0
-_REFUSED = "ORA-01017"
+PAUSE_SECONDS = 900.0
+SENT_MAX = 2
+"""So often a password is sent that Oracle refuses each time."""
 TURN_SECONDS_MAX = 10.0
 """So long a login waits for one with the same password; a refusal takes less."""
+_COUNTED = frozenset({"ORA-01017", "ORA-01005"})
+"""What Oracle counts as a failed login. An account that is locked, or a password that has expired,
+may be put right at any time, and asking makes nothing worse."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    error: CdcError
-    pause: float
-    until: float
+class RefusalMemory(Protocol):
+    """Remembers which logins Oracle has refused for their password."""
+
+    def find(self, login: Login) -> Refusal | None:
+        """What is remembered of a login; None if it was not refused, or was accepted since."""
+
+    def add(self, login: Login, at: float) -> Refusal:
+        """It was refused once more; what is remembered now."""
+
+    def forget(self, login: Login) -> None:
+        """It was accepted."""
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What this process alone remembers."""
+
+    _known: dict[Login, Refusal] = field(default_factory=dict)
+
+    def find(self, login: Login) -> Refusal | None:
+        return self._known.get(login)
+
+    def add(self, login: Login, at: float) -> Refusal:
+        known = self._known.get(login)
+        refusal = self._known[login] = Refusal(1 + (known.count if known else 0), at)
+        return refusal
+
+    def forget(self, login: Login) -> None:
+        self._known.pop(login, None)
 
 
 @dataclass(slots=True)
 class RefusedLogins:
-    """What Oracle has refused, by digests of who asked for what with which password."""
+    """The logins of a process. Safe for use from several threads."""
 
-    now: Callable[[], float] = time.monotonic
-    _known: dict[bytes, _Refusal] = field(default_factory=dict)
+    now: Callable[[], float] = time.time
+    _own: _Memory = field(default_factory=_Memory)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _turns: dict[bytes, threading.Lock] = field(default_factory=dict)
+    _turns: dict[Login, threading.Lock] = field(default_factory=dict)
 
     @contextmanager
-    def attempt(self, *credentials: str) -> Iterator[None]:
-        """A login is tried in the block. A wrong password counts; an account that is locked, or a
-        connect string that leads nowhere, may be put right at any time.
+    def attempt(
+        self, login: Login, shared: RefusalMemory | None = None, *, insists: bool = False
+    ) -> Iterator[None]:
+        """A login is tried in the block.
+
+        Args:
+            login: Who logs in.
+            shared: What other processes know too; without it, this one alone.
+            insists: Whatever others know: an operator wants to know now. This process sends a
+                password twice at most all the same.
 
         Raises:
-            ConfigError: Oracle refused the same a moment ago; the block has not run.
+            ConfigError: Oracle refused the same login before, and the block has not run; or
+                refuses it now.
         """
-        key = hashlib.sha256("\0".join(credentials).encode()).digest()
         with self._lock:
-            turn = self._turns.setdefault(key, threading.Lock())
+            turn = self._turns.setdefault(login, threading.Lock())
         has_turn = turn.acquire(timeout=TURN_SECONDS_MAX)
         try:
-            with self._attempt(key):
+            known = (shared or self._own).find(login)
+            self._refuse(login, self._own.find(login) if insists else known)
+            with self._told(login, shared):
                 yield
+            self._own.forget(login)
+            if known is not None and shared is not None:
+                shared.forget(login)
         finally:
             if has_turn:
                 turn.release()
 
+    def _refuse(self, login: Login, known: Refusal | None) -> None:
+        """Refuse a login that is not to be tried now. A clock that was set back ends the pause."""
+        if known is None:
+            return
+        is_paused = 0 <= self.now() - known.newest < PAUSE_SECONDS
+        if is_paused or known.count >= SENT_MAX:
+            error = ConfigError(
+                "Oracle has refused user name or password", dsn=login.dsn, user=login.user
+            )
+            raise _with_pause(error, known)
+
     @contextmanager
-    def _attempt(self, key: bytes) -> Iterator[None]:
-        with self._lock:
-            known = self._known.get(key)
-        if known is not None and (left := known.until - self.now()) > 0:
-            error = known.error
-            facts = {**error.facts, "tried_again_in": f"{left:.0f} s"}
-            raise ConfigError(error.message, hint=error.hint, **facts)
+    def _told(self, login: Login, shared: RefusalMemory | None) -> Iterator[None]:
         try:
             yield
         except ConfigError as error:
-            if error.facts.get("ora") != _REFUSED:
+            if error.facts.get("ora") not in _COUNTED:
                 raise
-            pause = PAUSE_SECONDS_FIRST if known is None else 2 * known.pause
-            pause = min(pause, PAUSE_SECONDS_MAX)
-            with self._lock:
-                self._known[key] = _Refusal(error, pause, self.now() + pause)
-            raise
-        with self._lock:
-            self._known.pop(key, None)
+            refusal = self._own.add(login, self.now())
+            if shared is not None:
+                with suppress(CdcError):  # the refusal is what the caller must hear of
+                    refusal = shared.add(login, self.now())
+            raise _with_pause(error, refusal) from error
+
+
+def _with_pause(error: ConfigError, refusal: Refusal) -> ConfigError:
+    again = "when it changes"
+    if refusal.count < SENT_MAX:
+        moment = datetime.fromtimestamp(refusal.newest + PAUSE_SECONDS, UTC)
+        again = f"{moment:%Y-%m-%d %H:%M:%S} UTC, or {again}"
+    return ConfigError(
+        error.message,
+        hint="Check oracle.user, and the password in the variable that oracle.password_env names; "
+        "the database administrator can unlock the account or set another password. Redolake does "
+        "not send the same password again and again, which would lock the account: another one is "
+        "sent at once, and `redolake doctor` sends this one too.",
+        **error.facts,
+        sent_again=again,
+    )
 
 
 REFUSED_LOGINS = RefusedLogins()

@@ -9,7 +9,7 @@ tables of :mod:`cdc_core.oracle.scratch`.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from decimal import Decimal
 from typing import Any, Self, TypeVar, overload
 
@@ -19,12 +19,13 @@ import pyarrow as pa
 from cdc_core.config import OracleConfig
 from cdc_core.errors import CdcError, ConfigError, DecodeError, no_day_hint
 from cdc_core.model.identifiers import TableId, quote
+from cdc_core.model.logins import Login
 from cdc_core.model.texts import NOT_TEXT, NOT_TEXT_IN_ROWS
 from cdc_core.oracle.client import choose_client
 from cdc_core.oracle.cursors import ManualConnection
 from cdc_core.oracle.ora_codes import NO_MORE, MoreCodes, cdc_error, extra_codes
 from cdc_core.oracle.prefetch import prefetched
-from cdc_core.oracle.refused_logins import REFUSED_LOGINS
+from cdc_core.oracle.refused_logins import REFUSED_LOGINS, RefusalMemory
 
 ROOT = "CDB$ROOT"
 
@@ -65,7 +66,11 @@ S = TypeVar("S", bound="OracleSession")
 
 @overload
 def connect(
-    config: OracleConfig, *, on_statement: Callable[[str], None] | None = None
+    config: OracleConfig,
+    *,
+    on_statement: Callable[[str], None] | None = None,
+    refusals: RefusalMemory | None = None,
+    insists: bool = False,
 ) -> OracleSession: ...
 @overload
 def connect(
@@ -76,6 +81,8 @@ def connect(
     *,
     on_statement: Callable[[str], None] | None = None,
     kind: type[OracleSession] | None = None,
+    refusals: RefusalMemory | None = None,
+    insists: bool = False,
 ) -> OracleSession:
     """Open a session with the settings that capture needs, in thin mode unless the configuration
     asks for Oracle's client libraries.
@@ -83,9 +90,11 @@ def connect(
     Args:
         on_statement: Called with the text of each statement before it is sent.
         kind: What kind of session: one that only reads, unless it says otherwise.
+        refusals: What other processes know of refused passwords, and ``insists`` whether one is
+            sent all the same (:meth:`~cdc_core.oracle.refused_logins.RefusedLogins.attempt`).
 
     Raises:
-        ConfigError: User name or password is wrong, or the DSN is none.
+        ConfigError: User name or password is wrong, or was refused before; or the DSN is none.
         OracleUnavailableError: The database cannot be reached: its host, its listener or its
             service is not there.
         PreflightError: The user may not log on, the server's certificate is not trusted, or
@@ -93,7 +102,12 @@ def connect(
     """
     more = extra_codes(config.retriable_ora_codes, config.resnapshot_ora_codes)
     choose_client(config.thick)
-    with REFUSED_LOGINS.attempt(config.dsn, *map(str, _login(config).values())):
+    sent = _login(config)
+    with (
+        REFUSED_LOGINS.attempt(Login(config.dsn, **sent), refusals, insists=insists)
+        if "password" in sent
+        else nullcontext()
+    ):
         connection = _connected(config, more)
     made = OracleSession if kind is None else kind
     session = made(connection, user=config.working_user, on_statement=on_statement, more_codes=more)

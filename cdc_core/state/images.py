@@ -1,8 +1,8 @@
 """What does the metadata store hold of one source, as a whole, and how is that put into another
 store?
 
-An image is what can be made anew from landing and the Delta logs. Signals, leases and the tables
-that patterns were found to name are not part of it.
+An image is what can be made anew from landing and the Delta logs. Signals, leases, refused
+passwords and the tables that patterns were found to name are not part of it.
 """
 
 from __future__ import annotations

@@ -268,6 +268,17 @@ LEASES = Table(
 """``holder`` is NULL when the lease was given back; the row stays so that its token keeps growing.
 ``expires`` is by the database's clock, ``expires_uptime`` by the uptime of the holder's machine."""
 
+REFUSED_LOGINS = Table(
+    "refused_logins",
+    METADATA,
+    Column("account", String(64), primary_key=True),
+    Column("password", String(64), primary_key=True),
+    Column("count", Integer, nullable=False),
+    Column("newest", Moment, nullable=False),
+)
+"""Passwords that Oracle refused, as salted hashes, by the digest of connect string and user. They
+are of no source: several may share an account."""
+
 
 def of(
     rows: Table, source: str, table: TableId | None = None, **more: object

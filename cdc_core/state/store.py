@@ -14,6 +14,7 @@ from cdc_core.state.machine import Machine
 from cdc_core.state.notifications import Notifications
 from cdc_core.state.open_transactions import Ledger
 from cdc_core.state.pattern_matches import PatternMatches
+from cdc_core.state.refused_logins import StoredRefusals
 from cdc_core.state.schemas import SchemaHistory
 from cdc_core.state.signals import Signals
 from cdc_core.state.source import SourceRow
@@ -46,6 +47,7 @@ class Store:
         self.comparisons = Comparisons(database, source)
         self.notifications = Notifications(database, source)
         self.totals = Totals(database, source)
+        self.refused_logins = StoredRefusals(database, source)
         self.leases = Leases(database, source)
 
     @classmethod

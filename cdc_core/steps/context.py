@@ -87,7 +87,10 @@ class Context:
         self._config: SourceConfig | None = None
         self._matched: list[FoundTable] | None = None
         self.database = OracleDatabase(
-            config.oracle, on_statement=on_statement, check=self._refuse_another_database
+            config.oracle,
+            on_statement=on_statement,
+            check=self._refuse_another_database,
+            refusals=lambda: self.store.refused_logins,
         )
         self._open_reader = open_reader
         self._open_lake = open_lake

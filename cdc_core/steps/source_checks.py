@@ -7,7 +7,7 @@ Each question connects by itself, so that one failure hides nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 from cdc_core.change_reader import OpenReader
 from cdc_core.config import (
@@ -18,6 +18,7 @@ from cdc_core.config import (
     sources_of,
 )
 from cdc_core.errors import (
+    CdcError,
     ConfigError,
     LakeError,
     LandingDamagedError,
@@ -71,7 +72,7 @@ def oracle_findings(
     Raises:
         CdcError: The database cannot be reached.
     """
-    with connect(config.oracle) as session:
+    with _database(config) as database, database.session() as session:
         found = look_up(session, config, []) if config.has_patterns else []
         tables = with_matches(config, found)
         findings = [
@@ -82,8 +83,7 @@ def oracle_findings(
         if not tables.tables:
             problem = Finding("no table can be captured", "Name other tables or patterns.")
             return [*findings, problem], 0
-        with closing(OracleDatabase(config.oracle)) as database:
-            of_redo = open_reader(tables, database).check(tables.tables)
+        of_redo = open_reader(tables, database).check(tables.tables)
         of_tables = check_tables(session, tables.tables, tables.snapshot.read)
         own = _beside_patterns(session, config)
         found_all = [*findings, *of_redo, *of_tables, *own, *_skipping(tables)]
@@ -101,11 +101,24 @@ def missing_sql(config: SourceConfig) -> str:
     found = []
     for part in list(sources_of(config).values()) or [config]:
         logs_by = part.capture.logs if isinstance(part.capture, LogMinerConfig) else "files"
-        with connect(part.oracle) as session:
+        with _database(part) as database, database.session() as session:
             site = read_site(session, logs_by)
         findings, _tables = oracle_findings(part)
         found.append((site, findings))
     return dba_script(config.name, found)
+
+
+@contextmanager
+def _database(config: SourceConfig) -> Iterator[OracleDatabase]:
+    """The source's database, for an operator: a password that was refused is sent once more, and
+    all processes of the metadata store hear what became of it."""
+    with ExitStack() as opened:
+        refusals = None
+        with suppress(CdcError):  # a question of its own
+            store = Store.open(config.state.url_with_password, config.name)
+            refusals = opened.enter_context(store).refused_logins
+        database = OracleDatabase(config.oracle, refusals=lambda: refusals, insists=True)
+        yield opened.enter_context(closing(database))
 
 
 def _beside_patterns(session: UserQueries, config: SourceConfig) -> Iterator[Finding]:
@@ -224,7 +237,7 @@ def as_found_now(config: SourceConfig) -> SourceConfig:
     """
     if not config.has_patterns:
         return config
-    with connect(config.oracle) as session:
+    with _database(config) as database, database.session() as session:
         return with_matches(config, look_up(session, config, []))
 
 

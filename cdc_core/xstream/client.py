@@ -10,8 +10,8 @@ from __future__ import annotations
 import ctypes
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
 from ctypes import byref, c_char_p, c_int, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from datetime import datetime
 from decimal import Decimal
@@ -30,8 +30,16 @@ from cdc_core.errors import (
     OracleUnavailableError,
     PreflightError,
 )
+from cdc_core.model.logins import Login
+from cdc_core.oracle.ora_codes import KNOWN_CODES, cdc_error
+from cdc_core.oracle.refused_logins import REFUSED_LOGINS
 from cdc_core.xstream.lcrs import LOB_DATA, Lcr, Value
-from cdc_core.xstream.library import OCI_STILL_EXECUTING, OCI_SUCCESS, load_library
+from cdc_core.xstream.library import (
+    OCI_STILL_EXECUTING,
+    OCI_SUCCESS,
+    OCI_SUCCESS_WITH_INFO,
+    load_library,
+)
 from cdc_core.xstream.oci_values import from_oci, number_of
 from cdc_core.xstream.values import NUMBER
 
@@ -73,7 +81,11 @@ _ERRORS: dict[int, tuple[type[CdcError], str, str]] = {
         "the outbound server does not exist",
         "deploy/oracle/xstream.sql creates it. Name it under capture.server, and connect to the root container.",
     ),
-    1017: (ConfigError, "user or password is wrong", "Check oracle.user and its password."),
+    26913: (
+        ConfigError,
+        "the outbound server runs on another instance of the cluster",
+        "Let capture.dsn, or oracle.dsn, lead to its instance: a descriptor with a service that runs there only.",
+    ),
     1031: (
         PreflightError,
         "the user may not attach to the outbound server",
@@ -81,9 +93,8 @@ _ERRORS: dict[int, tuple[type[CdcError], str, str]] = {
     ),
 }
 """By number of ORA-: what it is, and whether another try can help. The first four are tried again
-while attaching."""
+while attaching. Others mean what they mean to the driver."""
 _RETRIED = frozenset({26653, 23656, 26928, 26812})
-_LOST = frozenset({28, 1012, 1033, 1034, 1089, 1092, 3113, 3114, 3135, 12514, 12541, 12543, 12170})
 
 
 class LcrSource(Protocol):
@@ -112,11 +123,20 @@ class LcrSource(Protocol):
 
 
 class OciSource:
-    """An :class:`LcrSource` through Oracle's client library, for a ``with`` block."""
+    """An :class:`LcrSource` through Oracle's client library, for a ``with`` block. ``logging_in``
+    guards the login (:meth:`~cdc_core.oracle.database.OracleDatabase.logging_in`)."""
 
-    def __init__(self, how: XStreamConfig, oracle: OracleConfig) -> None:
+    def __init__(
+        self,
+        how: XStreamConfig,
+        oracle: OracleConfig,
+        logging_in: Callable[[Login], AbstractContextManager[None]] = REFUSED_LOGINS.attempt,
+    ) -> None:
         assert how.server is not None
         self._server, self._how, self._oracle = how.server, how, oracle
+        password = oracle.password.get_secret_value()
+        self._login = Login(how.dsn or oracle.dsn, oracle.user, password)
+        self._logging_in = logging_in
         self._oci = load_library(how.library)
         self._handles: dict[int, c_void_p] = {}
         self._arrays = _Arrays(_COLUMNS_MAX)
@@ -125,7 +145,8 @@ class OciSource:
     def __enter__(self) -> OciSource:
         _say_once()
         try:
-            self._connect()
+            with self._logging_in(self._login):
+                self._connect()
         except BaseException:
             self._free()
             raise
@@ -361,19 +382,22 @@ class OciSource:
             oci.OCIHandleAlloc(environment, byref(handle), kind, 0, None)
             self._handles[kind] = handle
         server, session = self._handles[_SERVER], self._handles[_SESSION]
-        dsn = (self._how.dsn or self._oracle.dsn).encode()
+        dsn = self._login.dsn.encode()
         self._call("OCIServerAttach", server, self._err, dsn, len(dsn), 0)
         seconds = c_uint32(max(1, int(self._how.idle_seconds)))
         for attribute in (_ATTR_ACK_INTERVAL, _ATTR_IDLE_TIMEOUT):
             self._set(server, _SERVER, byref(seconds), 0, attribute)
         self._set(self._svc, _SVCCTX, server, 0, _ATTR_SERVER)
         for text, attribute in (
-            (self._oracle.user, _ATTR_USERNAME),
-            (self._oracle.password.get_secret_value(), _ATTR_PASSWORD),
+            (self._login.user, _ATTR_USERNAME),
+            (self._login.password, _ATTR_PASSWORD),
         ):
             encoded = text.encode()
             self._set(session, _SESSION, c_char_p(encoded), len(encoded), attribute)
-        self._call("OCISessionBegin", self._svc, self._err, session, _CRED_RDBMS, 0)
+        begun = self._oci.OCISessionBegin(self._svc, self._err, session, _CRED_RDBMS, 0)
+        # With information: the password expires within some days (ORA-28002).
+        if begun not in {OCI_SUCCESS, OCI_SUCCESS_WITH_INFO}:
+            self._raise(self._error())
         self._set(self._svc, _SVCCTX, session, 0, _ATTR_SESSION)
 
     def _set(self, handle: c_void_p, kind: int, value: Any, size: int, attribute: int) -> None:
@@ -392,20 +416,16 @@ class OciSource:
         told = f"ORA-{code:05d}"
         if code in _ERRORS:
             kind, what, hint = _ERRORS[code]
-            raise kind(what, hint=hint, server=self._server, code=told)
-        if code in _LOST:
-            raise OracleUnavailableError(
-                "the connection to the outbound server was lost",
-                hint="Run it again.",
-                server=self._server,
-                code=told,
-            )
+            raise kind(what, hint=hint, server=self._server, ora=told)
+        if told in KNOWN_CODES:
+            error = cdc_error(RuntimeError(told), user=self._oracle.user)
+            raise type(error)(error.message, hint=error.hint, server=self._server, ora=told)
         raise OracleError(
             "the outbound server refuses",
             hint="Oracle's page of the code says why. Where the server has more processed than Redolake has, "
             "`redolake source skip-gap` reads the tables again.",
             server=self._server,
-            code=told,
+            ora=told,
         )
 
     def _free(self) -> None:

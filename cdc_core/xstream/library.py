@@ -23,7 +23,7 @@ from ctypes import (
 
 from cdc_core.errors import ConfigError
 
-OCI_SUCCESS, OCI_STILL_EXECUTING = 0, -3123
+OCI_SUCCESS, OCI_SUCCESS_WITH_INFO, OCI_STILL_EXECUTING = 0, 1, -3123
 
 _INSTALL = (
     "Install Oracle Instant Client Basic 12.2 or newer, put its folder into LD_LIBRARY_PATH, or name the file under capture.library. "

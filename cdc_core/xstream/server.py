@@ -135,7 +135,7 @@ class OutboundServer:
                 scn=low,
                 processed=processed,
             )
-        with OciSource(self._how, self._oracle) as source:
+        with OciSource(self._how, self._oracle, self._database.logging_in) as source:
             source.attach(low)
             yield source
             source.detach()

@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -181,36 +180,66 @@ def test_one_process_has_one_mode(oracle: Oracle, tmp_path: Path) -> None:
     assert "processes of their own" in thick
 
 
-def test_a_refused_password_is_not_sent_so_often_that_the_account_gets_locked(
-    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A sensor that ticks each minute, for two hours; a profile allows ten failures as it comes. Another password is sent at once."""
-    clock, sent, ask = [0.0], list[str](), oracledb.connect
-    refused = RefusedLogins(now=lambda: clock[0])
-    monkeypatch.setattr("cdc_core.oracle.session.REFUSED_LOGINS", refused)
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The passwords that are sent; no other test's refusals are known."""
+    found, ask = list[str](), oracledb.connect
+    monkeypatch.setattr("cdc_core.oracle.session.REFUSED_LOGINS", RefusedLogins())
 
     def connected(**more: Any) -> Any:
-        sent.append(more["password"])
+        found.append(more["password"])
         return ask(**more)
 
     monkeypatch.setattr(oracledb, "connect", connected)
+    return found
+
+
+def test_a_refused_password_is_sent_once_more_and_then_never(
+    oracle: Oracle, sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sensor that ticks each minute, for two days; a strict profile allows three failures.
+    Another password is sent at once."""
+    clock = [1.8e9]
+    refused = RefusedLogins(now=lambda: clock[0])
+    monkeypatch.setattr("cdc_core.oracle.session.REFUSED_LOGINS", refused)
     wrong = OracleConfig.model_validate(oracle.login(CAPTURE, "before the rotation"))
-    for minute in range(120):
+    said = list[str]()
+    for _ in range(2 * 24 * 60):
         with pytest.raises(ConfigError, match="refused user name or password") as error:
             connect(wrong)
-        assert ("tried_again_in" in error.value.facts) == (
-            minute not in (0, 1, 3, 7, 15, 31, 61, 91)
-        )
+        assert "`redolake doctor` sends this one too" in error.value.hint
+        said.append(str(error.value.facts["sent_again"]))
         clock[0] += 60
-    assert len(sent) == 8
+    first = "2027-01-15 08:15:00 UTC, or when it changes"
+    assert said == [first] * 15 + ["when it changes"] * (len(said) - 15)
+    assert len(sent) == 2
     connect(_config(oracle)).close()
-    assert len(sent) == 9
+    assert len(sent) == 3
+
+
+def test_a_password_that_came_before_the_database_had_it_is_sent_again(
+    oracle: Oracle, sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [1.8e9]
+    refused = RefusedLogins(now=lambda: clock[0])
+    monkeypatch.setattr("cdc_core.oracle.session.REFUSED_LOGINS", refused)
+    oracle.run('CREATE USER EARLY IDENTIFIED BY "old"', "GRANT CREATE SESSION TO EARLY", user=ADMIN)
+    early = OracleConfig.model_validate({**oracle.login(CAPTURE, "new"), "user": "EARLY"})
+    with pytest.raises(ConfigError):
+        connect(early)
+    oracle.run('ALTER USER EARLY IDENTIFIED BY "new"', user=ADMIN)
+    with pytest.raises(ConfigError):
+        connect(early)
+    clock[0] += 15 * 60
+    for _ in range(3):
+        connect(early).close()
+    assert sent.count("new") == 4
 
 
 def test_an_account_that_is_unlocked_is_used_at_once(
     oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever asks for a locked account makes nothing worse, and the DBA is not to wait for half an hour."""
+    """Whoever asks for a locked account makes nothing worse, and the DBA is not to wait."""
 
     def locked(**_: Any) -> Any:
         raise oracledb.DatabaseError("ORA-28000: The account is locked.")
@@ -224,18 +253,9 @@ def test_an_account_that_is_unlocked_is_used_at_once(
 
 
 def test_threads_that_log_in_at_once_send_a_refused_password_once(
-    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+    oracle: Oracle, sent: list[str]
 ) -> None:
     """The sessions of a snapshot, behind a rotation; ten failures lock an account."""
-    sent, ask = list[str](), oracledb.connect
-    monkeypatch.setattr("cdc_core.oracle.session.REFUSED_LOGINS", RefusedLogins())
-
-    def connected(**more: Any) -> Any:
-        sent.append(more["password"])
-        time.sleep(0.05)
-        return ask(**more)
-
-    monkeypatch.setattr(oracledb, "connect", connected)
     wrong = OracleConfig.model_validate(oracle.login(CAPTURE, "before the rotation"))
     with ThreadPoolExecutor(10) as pool:
         refused = [one.exception() for one in [pool.submit(connect, wrong) for _ in range(10)]]

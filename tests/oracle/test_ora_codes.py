@@ -34,6 +34,7 @@ from cdc_core.oracle.session import connect
         ('ORA-00904: "SECRET": invalid identifier', SchemaMismatchError, "column"),
         ("ORA-01031: insufficient privileges", PreflightError, "grant"),
         ("ORA-01017: invalid username/password; logon denied", ConfigError, "oracle.password"),
+        ("ORA-01005: null password given; logon denied", ConfigError, "oracle.password"),
         ("ORA-28000: the account is locked", ConfigError, "locked"),
         ("ORA-01045: user X lacks CREATE SESSION", PreflightError, "CREATE SESSION"),
         ("DPY-6005: cannot connect to database. [Errno 111]", OracleUnavailableError, "oracle.dsn"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sqlite3
 import subprocess
 import tempfile
@@ -35,6 +36,7 @@ from cdc_core.landing.manifest import ChunkManifest, LandedFile, SchemaChange, W
 from cdc_core.leases import held
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
+from cdc_core.model.logins import Login, Refusal
 from cdc_core.model.records import ChunkRecord, Lease, SourceRecord, TableRecord
 from cdc_core.model.reports import FoundTable, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
@@ -756,6 +758,25 @@ def test_only_a_process_that_would_be_seen_is_declared_dead(tmp_path: Path) -> N
     assert one.is_dead(holder)
 
 
+def test_a_process_of_another_user_that_proc_hides_is_not_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``hidepid``: whoever took its leases would end a loop that lives."""
+    process(tmp_path, 7, 111)
+    one = elsewhere(Clock(), proc=tmp_path)
+    holder = one.holder(7, 1)
+    (tmp_path / "7" / "stat").unlink()
+
+    def refused(*_: int) -> None:
+        raise PermissionError
+
+    with monkeypatch.context() as hidden:
+        hidden.setattr(os, "kill", refused)
+        assert not one.is_dead(holder)
+    monkeypatch.setattr(os, "kill", lambda *_: None)
+    assert one.is_dead(holder), "a zombie"
+
+
 def test_a_machine_without_proc_concludes_nothing(tmp_path: Path) -> None:
     strange = Machine.here(tmp_path)
     assert not strange.is_dead(strange.holder(7, 1))
@@ -869,5 +890,21 @@ def test_the_versions_of_all_tables_come_at_once(store: Store) -> None:
         store.schemas.save(version)
     store.schemas.save(replace(versions[0], source="other"))
     found = store.schemas.by_table()
-    assert found == {EMP: [versions[2], versions[0]], DEPT: [versions[1]]}
-    assert found[EMP] == store.schemas.versions(EMP)
+    assert found == {EMP: (versions[2], versions[0]), DEPT: (versions[1],)}
+    assert list(found[EMP]) == store.schemas.versions(EMP)
+
+
+def test_refused_logins_are_known_to_all_sources_and_processes(url: str) -> None:
+    login, rotated = Login("db/X", "CDC", "old"), Login("db/X", "CDC", "new")
+    with Store.open(url, "one") as one, Store.open(url, "two") as two:
+        assert one.refused_logins.find(login) is None
+        assert one.refused_logins.add(login, 1000.5) == Refusal(1, 1000.5)
+        assert two.refused_logins.find(login) == Refusal(1, 1000.5)
+        for other in (rotated, Login("db/X", "HR", "old"), Login("db/Y", "CDC", "old")):
+            assert two.refused_logins.find(other) is None
+        assert two.refused_logins.add(login, 2000.0) == Refusal(2, 2000.0)
+        assert two.refused_logins.add(rotated, 3000.0) == Refusal(1, 3000.0)
+        assert one.refused_logins.find(login) == Refusal(2, 2000.0)
+        one.refused_logins.forget(login)
+        assert two.refused_logins.find(login) is None
+        assert one.refused_logins.find(rotated) == Refusal(1, 3000.0)

@@ -2,12 +2,15 @@
  *
  * OCIServerAttach takes the file's path where Oracle's takes a connect string. A line begins with its kind, and has fields between tabs;
  * texts are in hexadecimal digits, "-" is NULL. PATH.mark keeps the processed low watermark, PATH.fail the number of XStream calls after
- * which one fails, and the error's number. Order of calls is checked as Oracle does: a call that runs ends before one detaches, chunks
+ * which one fails, and the error's number; PATH.turn is locked by the process that is attached. Order of calls is checked as Oracle does: a call that runs ends before one detaches, chunks
  * are received before the next LCR. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 typedef uint8_t ub1; typedef uint16_t ub2; typedef uint32_t ub4; typedef uint64_t ub8; typedef int16_t sb2; typedef int32_t sb4;
 enum { ERR = -1, OK = 0, MORE = -3123, LINE = 4 << 20, COLUMNS = 1100, POSITION = 64 };
@@ -18,7 +21,7 @@ typedef struct { Col list[COLUMNS]; int count; } Cols;
 static char path[4096];
 static sb4 error_code;
 static FILE *file;
-static int attached, receiving, chunk_at;
+static int attached, receiving, chunk_at, turn = -1;
 static ub1 mark[POSITION], low[POSITION], above[POSITION];
 static ub2 mark_len, low_len, above_len;
 static struct {
@@ -122,7 +125,8 @@ sb4 OCIServerAttach(void *srv, void *err, const char *dsn, sb4 len, ub4 mode) {
   file = fopen(path, "r");
   return file ? OK : fail(12541);
 }
-sb4 OCIServerDetach(void *srv, void *err, ub4 mode) { if (file) fclose(file); file = 0; attached = receiving = 0; return OK; }
+static void end_turn(void) { if (turn >= 0) close(turn); turn = -1; }
+sb4 OCIServerDetach(void *srv, void *err, ub4 mode) { if (file) fclose(file); file = 0; attached = receiving = 0; end_turn(); return OK; }
 sb4 OCISessionBegin(void *svc, void *err, void *usr, ub4 cred, ub4 mode) { return OK; }
 sb4 OCISessionEnd(void *svc, void *err, void *usr, ub4 mode) { return OK; }
 sb4 OCIErrorGet(void *h, ub4 n, void *state, sb4 *code, char *text, ub4 size, ub4 type) { *code = error_code; snprintf(text, size, "ORA-%05d", error_code); return OK; }
@@ -175,6 +179,10 @@ sb4 OCIXStreamOutAttach(void *svc, void *err, const char *server, ub2 server_len
   } else mark_len = 0;
   if (mark_len && p && len && !below(mark, mark_len, p, len)) return fail(21560);
   if (p && len) { memcpy(above, p, len); above_len = len; } else { memcpy(above, mark, mark_len); above_len = mark_len; }
+  end_turn();
+  if (!(f = beside("turn", "w"))) return fail(21560);
+  turn = dup(fileno(f)); fclose(f);
+  if (flock(turn, LOCK_EX | LOCK_NB)) { end_turn(); return fail(26812); }
   rewind(file);
   attached = 1; low_len = 0;
   return OK;
@@ -182,7 +190,7 @@ sb4 OCIXStreamOutAttach(void *svc, void *err, const char *server, ub2 server_len
 sb4 OCIXStreamOutDetach(void *svc, void *err, ub4 mode) {
   if (!attached || receiving) return fail(21560);
   if (injected()) return ERR;
-  attached = 0;
+  attached = 0; end_turn();
   if (mark_len) {
     FILE *f = beside("mark", "w");
     for (int i = 0; i < mark_len; i++) fprintf(f, "%02x", mark[i]);

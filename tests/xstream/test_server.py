@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import json
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from cdc_core.change_stream.files import RecordFiles
@@ -29,6 +32,7 @@ from cdc_core.errors import (
 )
 from cdc_core.model.scn import Scn
 from cdc_core.objects.open import objects_at
+from cdc_core.oracle.refused_logins import RefusedLogins
 from cdc_core.steps.windows import plan
 from cdc_core.xstream import client
 from cdc_core.xstream import server as server_module
@@ -216,7 +220,9 @@ def test_calls_fail_at_random(
         (26928, OracleUnavailableError),
         (26812, LeaseHeldError),
         (26701, ConfigError),
+        (26913, ConfigError),
         (3113, OracleUnavailableError),
+        (28000, ConfigError),
         (21560, OracleError),
     ],
 )
@@ -233,7 +239,61 @@ def test_each_code_says_whether_to_try_again(
     outbound.fail(code)
     with pytest.raises(error) as caught, OciSource(*settings(oracle, outbound)) as server:
         server.attach(1)
-    assert caught.value.facts["code"] == f"ORA-{code:05d}"
+    assert caught.value.facts["ora"] == f"ORA-{code:05d}"
+
+
+_ATTACHED = """
+import sys
+from cdc_core.config import OracleConfig, XStreamConfig
+from cdc_core.xstream.client import OciSource
+how, oracle = XStreamConfig.model_validate({how}), OracleConfig.model_validate({oracle})
+with OciSource(how, oracle) as server:
+    server.attach(0)
+    print("attached", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_process_is_told_who_has_the_server_and_goes_on_behind_it(
+    oracle: Oracle, outbound: Outbound, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in the middle, the other one lets go of the server; nothing is lost or doubled."""
+    monkeypatch.setattr(client, "_ATTACH_TRIES", 2)
+    oracle.run("INSERT INTO K VALUES (2, 'b')")
+    outbound.write()
+    code = _ATTACHED.format(how=outbound.capture, oracle=oracle.login("C##REDOLAKE"))
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "attached\n"
+        with pytest.raises(LeaseHeldError, match="another client is attached") as caught:
+            source.windows()
+        assert caught.value.facts == {"server": "XOUT", "ora": "ORA-26812"}
+        other.kill()
+    source.windows()
+    assert source.ops("K") == "c"
+    source.check_exact("K")
+
+
+def test_a_refused_password_is_not_sent_by_each_window(
+    oracle: Oracle, outbound: Outbound, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    how, login = settings(oracle, outbound)
+    wrong = login.model_copy(update={"password": SecretStr("wrong")})
+    known, sent, begin = RefusedLogins(), list[OciSource](), OciSource._connect
+
+    def connect(one: OciSource) -> None:
+        sent.append(one)
+        begin(one)
+
+    monkeypatch.setattr(OciSource, "_connect", connect)
+    for _ in range(3):
+        with pytest.raises(ConfigError, match="refused user name or password"), OciSource(how, wrong, known.attempt):  # fmt: skip
+            pass
+    assert len(sent) == 1
+    with OciSource(how, login, known.attempt):
+        pass
 
 
 def test_a_call_runs_to_its_end_before_the_client_detaches(
