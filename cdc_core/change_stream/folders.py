@@ -6,6 +6,7 @@ any other file is. While it is read it is one version of it.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,9 +15,10 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from io import BufferedReader
 from pathlib import Path
+from stat import S_ISREG
 from typing import BinaryIO, Protocol
 
-from cdc_core.errors import OvertakenError
+from cdc_core.errors import OvertakenError, StoreUnavailableError
 from cdc_core.objects.open import objects_at
 from cdc_core.objects.store import ObjectStore, ObjectVersion, replaced
 
@@ -96,16 +98,38 @@ def files_in(folder: str, names: str) -> list[RecordFile] | None:
 
     Raises:
         PreflightError: The object store's client is not installed, or has no account.
-        StoreUnavailableError: The object store cannot be reached, or refuses.
+        StoreUnavailableError: The disk fails, or the object store cannot be reached or refuses.
     """
     if "://" not in folder:
-        here = Path(folder)
-        if not here.is_dir():
-            return None
-        return [LocalFile(one) for one in here.glob(names) if one.is_file()]
+        return _local_files(Path(folder), names)
     objects, path = objects_at(folder)
     found = objects.names_behind(path, "")
     return [ObjectFile(objects, f"{path}/{one}") for one in found if fnmatchcase(one, names)]
+
+
+def _local_files(here: Path, names: str) -> list[RecordFile] | None:
+    """A file that cannot be looked at is not left out: what others prove would be taken for
+    whole."""
+    try:
+        names_there = os.listdir(here)  # noqa: PTH208 - it makes no objects
+        found = [here / one for one in names_there if fnmatchcase(one, names)]
+        return [LocalFile(one) for one in found if _is_file(one)]
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise StoreUnavailableError(
+            "the folder of capture.folder cannot be read",
+            hint="Check that its disk or share is there, and that this user may read it.",
+            folder=here,
+            reason=error.strerror,
+        ) from error
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:  # removed meanwhile, or a link that leads nowhere
+        return False
 
 
 def make_folder(folder: str) -> None:

@@ -15,6 +15,7 @@ log entries", "Actions" and "Requirements for Writers".
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -148,8 +149,22 @@ def _link(folder: Path, version: int, temporary_name: str, text: str) -> None:
             os.fsync(file.fileno())
         # A hard link, unlike a rename, fails where the name is taken: two writers cannot both win.
         os.link(temporary, folder / commit_name(version))
+        _sync(folder)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    """Make the names in a folder durable, where its file system can: what was applied by the
+    metadata store must be there after a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def is_checkpoint_due(log: DeltaLog, version: int) -> bool:

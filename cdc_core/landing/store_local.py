@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import BinaryIO
 from uuid import uuid4
 
@@ -46,7 +48,12 @@ class LocalLandingStore:
 
     def exists(self, folder: str, name: str) -> bool:
         """Is there a complete file of that name?"""
-        return (self._root / folder / name).is_file()
+        try:
+            return S_ISREG((self._root / folder / name).stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:  # no "no": what has not landed is removed
+            raise unavailable("a landing folder cannot be read", error) from error
 
     def read(self, folder: str, name: str) -> bytes:
         """The whole content of a small file."""
@@ -112,18 +119,18 @@ class LocalLandingStore:
 
     def list_folders(self, prefix: str, *, after: str = "") -> list[str]:
         """Folders below ``prefix`` that have landed, behind ``after``."""
-        place = self._root / prefix
-        children = sorted(place.iterdir()) if place.is_dir() else []
-        # What comes behind a folder lies in a child that does, or in the one in which that folder
-        # is.
-        near = [one for one in children if (name := f"{prefix}/{one.name}") >= after[: len(name)]]
-        manifests = [path for one in near for path in (one, *one.rglob(MANIFEST_NAME))]
-        folders = (
-            path.parent.relative_to(self._root).as_posix()
-            for path in manifests
-            if path.name == MANIFEST_NAME
-        )
-        return sorted(folder for folder in folders if folder > after)
+        place = str(self._root / prefix)
+        found = []
+        for path, below, names in os.walk(place, onerror=_not_listed):
+            folder = os.path.relpath(path, self._root)
+            if path == place:
+                # What comes behind a folder lies in a child that does, or in the one in which that
+                # folder is.
+                near = ((f"{prefix}/{one}", one) for one in below)
+                below[:] = [one for name, one in near if name >= after[: len(name)]]
+            if MANIFEST_NAME in names and folder > after:
+                found.append(folder)
+        return sorted(found)
 
     def remove(self, folder: str) -> None:
         """Remove a folder; its manifest goes first, so that what is left of it has not landed."""
@@ -131,7 +138,7 @@ class LocalLandingStore:
         try:
             (place / MANIFEST_NAME).unlink(missing_ok=True)
             self.remove_unlanded(folder)
-            if place.is_dir():
+            with suppress(FileNotFoundError):
                 place.rmdir()
         except OSError as error:
             raise unavailable(
@@ -141,14 +148,22 @@ class LocalLandingStore:
     def remove_unlanded(self, folder: str) -> None:
         """Remove what a crashed attempt left."""
         place = self._root / folder
-        if not place.is_dir() or self.exists(folder, MANIFEST_NAME):
+        if self.exists(folder, MANIFEST_NAME):
             return
         try:
             for path in place.iterdir():
                 path.unlink(missing_ok=True)
+        except FileNotFoundError:
+            return
         except OSError as error:
             raise unavailable("an unfinished folder cannot be emptied", error) from error
 
     def _refuse_landed(self, folder: str) -> None:
         if self.exists(folder, MANIFEST_NAME):
             raise landed_already(folder)
+
+
+def _not_listed(error: OSError) -> None:
+    """A folder that is gone has nothing; of any other failure nothing follows."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise unavailable("a landing folder cannot be read", error) from error

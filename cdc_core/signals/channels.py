@@ -115,7 +115,8 @@ class FileChannel:
             last = content.rsplit(b"\n", 1)[-1]
             if _object(last) is None:
                 return
-        self._path.replace(self._path.with_name(f"{self._path.name}.taken-{uuid4().hex[:12]}"))
+        token = f"{time.time_ns():020d}-{uuid4().hex[:12]}"  # read in the order of their names
+        self._path.replace(self._path.with_name(f"{self._path.name}.taken-{token}"))
 
     def _signals(self, path: Path) -> list[Signal]:
         token = path.name.rpartition("-")[2]

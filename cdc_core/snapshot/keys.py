@@ -48,6 +48,8 @@ def _value(text: str, column: Column) -> Any:
     kind = arrow_type(column)
     if pa.types.is_integer(kind):
         return int(text)
+    if pa.types.is_floating(kind):
+        return float(text)
     if pa.types.is_decimal(kind):
         return Decimal(text)
     if pa.types.is_binary(kind):

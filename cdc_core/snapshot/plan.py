@@ -10,9 +10,11 @@ from cdc_core.errors import ConfigError, SchemaMismatchError
 from cdc_core.model.json_form import from_json
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import ROW_ID_COLUMN, Column, TableSchema
+from cdc_core.schema.types import Printed, printed_as
 
 _DATE = "'SYYYY-MM-DD HH24:MI:SS'"
 _TIMESTAMP = "'SYYYY-MM-DD HH24:MI:SS.FF9'"
+_ZONED = "'SYYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM'"
 Bound = tuple[str, ...]
 
 
@@ -157,8 +159,19 @@ def where_clause(*conditions: str | None) -> str:
 
 
 def bound_expression(column: Column, bind: str) -> str:
-    """SQL that turns a bound's text back into the column's type."""
-    return key_forms(column)[1].format(bind)
+    """SQL that turns the text of a bound, or of a key in a list, back into the column's type."""
+    form = _OF_KEYS.get(printed_as(column) or column.data_type)
+    return (form or key_forms(column)[1]).format(bind)
+
+
+_OF_KEYS = {
+    "BINARY_FLOAT": "TO_BINARY_FLOAT({})",
+    "BINARY_DOUBLE": "TO_BINARY_DOUBLE({})",
+    Printed.YEAR_TO_MONTH: "TO_YMINTERVAL({})",
+    Printed.DAY_TO_SECOND: "TO_DSINTERVAL({})",
+    Printed.ZONED: f"TO_TIMESTAMP_TZ({{}}, {_ZONED})",
+}
+"""Types by whose texts rows are found, and by which no ranges are cut."""
 
 
 def _compare(columns: Sequence[tuple[str, str]], strict: str, loose: str, last: str) -> str:

@@ -70,7 +70,8 @@ class Machine:
         _, boot, processes, pid, ticks, _ = parts
         if (boot, processes) != (self.boot, self.processes) or not pid.isdigit():
             return False
-        return self._start_ticks(int(pid)) != ticks
+        found = self._start_ticks(int(pid))
+        return found != ticks and (found != "" or not _is_of_another_user(int(pid)))
 
     def shares_uptime(self, holder: str) -> bool:
         """Does the holder run on this very kernel, so that both see one uptime?"""
@@ -85,6 +86,17 @@ class Machine:
         except OSError:
             return ""
         return "" if after_name[0] in {"Z", "X"} else after_name[19]
+
+
+def _is_of_another_user(pid: int) -> bool:
+    """Does such a process run? A /proc that is mounted with hidepid does not show it."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def this_process(machine: Machine) -> str:

@@ -64,14 +64,14 @@ class SchemaHistory(StorePart):
             return [_version_from_row(row) for row in rows]
 
     @cached
-    def by_table(self) -> dict[TableId, list[SchemaVersion]]:
+    def by_table(self) -> dict[TableId, tuple[SchemaVersion, ...]]:
         """The versions of every table, oldest first: one query, however many tables there are."""
         found: dict[TableId, list[SchemaVersion]] = {}
         with self._database.reading() as connection:
             for row in connection.execute(_ALL, {"of": self._source}).mappings():
                 version = _version_from_row(row)
                 found.setdefault(version.schema.table, []).append(version)
-        return found
+        return {table: tuple(versions) for table, versions in found.items()}
 
     @cached
     def newest(self) -> dict[TableId, TableSchema]:

@@ -40,7 +40,6 @@ _IS_RETIRABLE = and_(
     or_(WINDOWS.c.is_idle, WINDOWS.c.ordinal < bindparam("young_from")),
 )
 _RETIRABLE = select(WINDOWS).where(_IS_RETIRABLE).order_by(WINDOWS.c.ordinal)
-_FIRST_RETIRABLE = select(WINDOWS.c.ordinal).where(_IS_RETIRABLE).limit(1)
 
 
 class WindowHistory(StorePart):
@@ -66,13 +65,16 @@ class WindowHistory(StorePart):
             connection.execute(delete(WINDOWS).where(_IS_RETIRABLE), bounds)
             return found
 
-    def retirable(self, *, before: datetime | None, wanted_from: int | None = None) -> bool:
-        """Would :meth:`retire` forget a window now?"""
+    def retirable(
+        self, *, before: datetime | None, wanted_from: int | None = None
+    ) -> list[WindowRecord]:
+        """What :meth:`retire` would forget now."""
         with self._database.reading() as connection:
             bounds = _retirable(connection, self._source, before, wanted_from)
             if bounds is None:
-                return False
-            return connection.execute(_FIRST_RETIRABLE, bounds).first() is not None
+                return []
+            rows = connection.execute(_RETIRABLE, bounds).mappings()
+            return [window_from_row(row) for row in rows]
 
     def pass_retired(self, table: TableId, scn: Scn) -> None:
         """Move a table's position up to ``scn``, if every window in between was retired."""

@@ -79,7 +79,8 @@ def rebuild_from_landing(ctx: Context, table: TableId) -> StepReport:
         CdcError: As for :func:`apply_chunk` and :func:`apply_window`.
     """
     started = time.monotonic()
-    with ctx.writing(table) as lease:
+    # Nobody retires what was found in landing before the table wants it again.
+    with ctx.lease("retire", wait_seconds=60), ctx.writing(table) as lease:
         record = ctx.table_record(table)
         chunks = _landed_chunks(ctx, record)
         windows = _landed_windows(ctx, record)

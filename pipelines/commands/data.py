@@ -33,6 +33,7 @@ from pipelines.commands.pdbs import all_opened, each, print_stopped
 from pipelines.commands.shared import (
     EXIT_ERROR,
     EXIT_TABLES_FAILED,
+    EXIT_UNFINISHED,
     ConfigOption,
     TablesOption,
     exit_if_tables_failed,
@@ -283,7 +284,7 @@ def run(
     With --loop, Redolake keeps one process and one Spark session, and retries after temporary
     failures (a database that is down, redo that is not archived yet). If a table fails, the others
     continue. Without --loop, the command exits with code 1 while any table is in state `failed`, or
-    if chunks or windows are left that it could not finish.
+    if it could not finish something: chunks, windows, a history, a view, a table of the catalog.
 
     Once a day, at maintenance.daily_at_hour, --loop also maintains the Delta tables, as
     `redolake maintain` does.
@@ -303,9 +304,11 @@ def run(
                 _loop(pipeline, view, nightly, every, retry_max)
         else:
             _begin(pipeline)
-            done = _round(pipeline, Lines({"": pipeline}, out()))
+            done, is_whole = _round(pipeline, Lines({"": pipeline}, out()))
             out().print(done or f"Nothing to do: {_idle(pipeline)}", soft_wrap=True)
             exit_unless_finished(pipeline)
+            if not is_whole:
+                raise typer.Exit(EXIT_UNFINISHED)
 
 
 def _nightly(pipelines: Sequence[Pipeline], config: SourceFile | None) -> Nightly:
@@ -338,16 +341,16 @@ def _loop(pipeline: Pipeline, view: View, nightly: Nightly, every: float, retry_
     while True:
         try:
             with noticing_memory():
-                done = _round(pipeline, view)
-            failures = 0
+                done, _ = _round(pipeline, view)
+                said = done or (f"Nothing to do: {_idle(pipeline)}" if is_first else "")
+            failures, is_first = 0, False
         except TransientError as error:
             # Another process at work is no failure: the next look is not put off.
             failures = 0 if isinstance(error, LeaseHeldError) else failures + 1
             view.failed(error)
         else:
-            if done or is_first:
-                view.say(done or f"Nothing to do: {_idle(pipeline)}")
-            is_first = False
+            if said:
+                view.say(said)
         alarm.look()
         if said := nightly.look():
             view.say(said)
@@ -376,18 +379,25 @@ class _Alarm:
             print_error(error)
 
 
-def _round(pipeline: Pipeline, view: View) -> str:
-    """All pending work, once; what to say of it, empty when captured tables had nothing."""
+def _round(pipeline: Pipeline, view: View) -> tuple[str, bool]:
+    """All pending work, once; what to say of it, empty when captured tables had nothing, and
+    whether all of it was done that follows the windows."""
     return _with_followers(pipeline, _summary(view.follow(pipeline.run_once())))
 
 
-def _with_followers(pipeline: Pipeline, done: str) -> str:
-    """Let histories, views, catalog and Kafka follow what a round did; what to say of all."""
-    done += _historied(pipeline, done)
+def _with_followers(pipeline: Pipeline, done: str) -> tuple[str, bool]:
+    """Let histories, views, catalog and Kafka follow what a round did; what to say of all, and
+    whether all could."""
+    states, is_whole = _historied(pipeline)
+    done = _joined(done, counted(states, "state") + " in histories" if states else "")
     if done:
-        _keep_views(pipeline)
-    _registered(pipeline)
-    return done + _published(pipeline, done)
+        is_whole &= _keep_views(pipeline)
+    is_whole &= _registered(pipeline)
+    return _joined(done, _published(pipeline)), is_whole
+
+
+def _joined(done: str, more: str) -> str:
+    return ", ".join(filter(None, (done, more)))
 
 
 def run_all(
@@ -428,9 +438,11 @@ def run_all(
                 done = _summary(steps)
                 if name in pipelines and name not in found.errors:
                     try:
-                        done = _with_followers(pipelines[name], done)
+                        done, is_whole = _with_followers(pipelines[name], done)
+                        codes += [] if loop or is_whole else [EXIT_UNFINISHED]
                     except CdcError as error:
                         view.failed(error, name)
+                        codes += [] if loop else [EXIT_ERROR]
                 if done:
                     view.say(done, name)
                 elif not loop and name not in found.errors:
@@ -458,47 +470,50 @@ def _begin(pipeline: Pipeline) -> None:
         out().print(f"snapshot.mode {pipeline.config.snapshot.mode}: {made}", soft_wrap=True)
 
 
-def _historied(pipeline: Pipeline, done: str) -> str:
-    """Bring the histories up to their change logs; what to say of it behind ``done``."""
+def _historied(pipeline: Pipeline) -> tuple[int, bool]:
+    """Bring the histories up to their change logs; how many states they have more, and whether all
+    could follow."""
     found = list(pipeline.keep_history())
-    for one in found:
-        if one.failed is not None:
-            out().print(
-                f"[red]the history of {one.table} stays behind:[/] {escape(one.failed)}",
-                soft_wrap=True,
-            )
-    states = sum(one.added for one in found)
-    return f"{', ' if done else ''}{counted(states, 'state')} in histories" if states else ""
+    failed = [one for one in found if one.failed is not None]
+    for one in failed:
+        out().print(
+            f"[red]the history of {one.table} stays behind:[/] {escape(one.failed or '')}",
+            soft_wrap=True,
+        )
+    return sum(one.added for one in found), not failed
 
 
-def _keep_views(pipeline: Pipeline) -> None:
-    """Let the views of ``lake.current_views`` show what was done. That no mirror is exact yet, or
-    that the views cannot be written, ends no loop: the next round tries again."""
+def _keep_views(pipeline: Pipeline) -> bool:
+    """Let the views of ``lake.current_views`` show what was done; False if they cannot be written.
+    Neither that nor that no mirror is exact yet ends a loop: the next round tries again."""
     try:
         pipeline.keep_current_views()
     except NotYetError as error:
         out().print(f"[yellow]no views yet:[/] {escape(error.message)}", soft_wrap=True)
     except CdcError as error:
         out().print(f"[red]the views are as they were:[/] {escape(str(error))}", soft_wrap=True)
+        return False
+    return True
 
 
-def _registered(pipeline: Pipeline) -> None:
-    """Let the catalog follow the tables, where there is one; say what failed."""
+def _registered(pipeline: Pipeline) -> bool:
+    """Let the catalog follow the tables, where there is one; say what failed, and whether nothing
+    did."""
     if pipeline.config.lake.catalog is None:
-        return
-    for one in pipeline.register_tables():
-        if one.failed is not None:
-            text = f"[red]{one.table} is not in the catalog:[/] {escape(one.failed)}"
-            out().print(text, soft_wrap=True)
+        return True
+    failed = [one for one in pipeline.register_tables() if one.failed is not None]
+    for one in failed:
+        text = f"[red]{one.table} is not in the catalog:[/] {escape(one.failed or '')}"
+        out().print(text, soft_wrap=True)
+    return not failed
 
 
-def _published(pipeline: Pipeline, done: str) -> str:
-    """Send what is not out yet, where the configuration says where Kafka is; what to say of it
-    behind ``done``."""
+def _published(pipeline: Pipeline) -> str:
+    """Send what is not out yet, where the configuration says where Kafka is; what to say of it."""
     if pipeline.config.publish.bootstrap_servers is None:
         return ""
     events = sum(one.events for one in pipeline.publish() if one.table is not None)
-    return f"{', ' if done else ''}{counted(events, 'event')} published" if events else ""
+    return f"{counted(events, 'event')} published" if events else ""
 
 
 def _code_of(ends: Callable[[Pipeline], None], pipeline: Pipeline) -> int:

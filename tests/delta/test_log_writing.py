@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -88,6 +89,27 @@ def test_one_of_many_writers_puts_a_version(tmp_path: Path) -> None:
     info, txn = map(json.loads, file.read_text().splitlines())
     assert (file.name, [info["commitInfo"]["writer"]]) == (f"{1:020d}.json", won)
     assert [txn["txn"]["version"]] == won
+
+
+def test_a_commit_survives_a_power_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name is on the disk before anybody builds on it, and the metadata store says applied."""
+    (tmp_path / "_delta_log").mkdir()
+    done, sync, link = list[str](), os.fsync, os.link
+
+    def synced(descriptor: int) -> None:
+        done.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        sync(descriptor)
+
+    def linked(source: Path, target: Path) -> None:
+        done.append(target.name)
+        link(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "link", linked)
+    put_commit(LOCAL, str(tmp_path), 1, [{"commitInfo": {}}])
+    temporary, *rest = done
+    assert temporary.endswith(".tmp")
+    assert rest == [f"{1:020d}.json", "_delta_log"]
 
 
 def _append(table: str, at: int) -> None:

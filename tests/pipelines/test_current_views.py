@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,9 +12,12 @@ from typing import Any
 
 import duckdb
 import pytest
+from typer.testing import CliRunner
 
+from cdc_core.config import SourceConfig
 from cdc_core.errors import ConfigError, LakeError
 from cdc_core.steps import Pipeline
+from pipelines.cli import app
 from pipelines.commands.data import _keep_views
 from tests.oracle.embedded import Oracle, running_oracle
 
@@ -64,20 +68,34 @@ def test_views_in_duckdb_follow_each_round_and_let_readers_finish(
         assert [one.name for one in tmp_path.glob("current*")] == [file.name]
 
 
+def written(config: SourceConfig, folder: Path) -> Path:
+    """The file of a source's configuration."""
+    given = json.loads(config.model_dump_json(exclude_unset=True))
+    del given["oracle"]["password"]
+    given["oracle"]["password_env"] = "PASSWORD"
+    file = folder / "defs.yaml"
+    file.write_text(json.dumps({"type": "assets.components.OracleCdc", "attributes": given}))
+    return file
+
+
 def test_a_file_of_views_that_cannot_be_made_is_an_error_that_says_so(
-    oracle: Oracle, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    oracle: Oracle, tmp_path: Path
 ) -> None:
-    """It is a folder, or DuckDB cannot read a mirror: what was there before stays, and the loop
-    goes on."""
+    """It is a folder, or DuckDB cannot read a mirror: what was there before stays, the changes are
+    applied, and the exit code says that something is left."""
     file = tmp_path / "current.duckdb"
     lake = {"path": str(tmp_path / "lake"), "current_views": {"duckdb": str(file)}}
     with Pipeline(oracle.config(tmp_path, "ONE", "TWO", lake=lake)) as pipeline:
         list(pipeline.run_once())
         (file / "taken").mkdir(parents=True)
+        move(oracle, 1)
+        command = ["run", "--config", str(written(pipeline.config, tmp_path))]
+        environ = {"PASSWORD": pipeline.config.oracle.password.get_secret_value()}
+        result = CliRunner(env=environ).invoke(app, command)
+        assert result.exit_code == 1
+        assert "the views are as they were" in result.stdout
         with pytest.raises(ConfigError, match="cannot be written"):
             pipeline.keep_current_views()
-        _keep_views(pipeline)
-        assert "the views are as they were" in capsys.readouterr().out
         cut = pipeline.cut_at()
         for one in Path(cut.tables[0].path).rglob("*.parquet"):
             one.unlink()

@@ -222,6 +222,18 @@ def test_a_line_in_the_making_waits_until_it_is_whole(tmp_path: Path, store: Sto
     assert [one.id for one in FileChannel("src", file).read(store.signals)] == ["a"]
 
 
+def test_files_that_a_dead_reader_left_are_read_in_their_order(
+    tmp_path: Path, store: Store
+) -> None:
+    """A pause behind the resume that came later would last."""
+    file = tmp_path / "signals.txt"
+    sent = [f"s{number}" for number in range(8)]
+    for one in sent:
+        file.write_text(f'{{"id": "{one}", "type": "log", "data": {{"message": "m"}}}}\n')
+        found = FileChannel("src", file).read(store.signals)  # and dies
+    assert [one.id for one in found] == sent
+
+
 def test_a_line_that_never_becomes_whole_is_rejected(tmp_path: Path, store: Store) -> None:
     file = tmp_path / "signals.txt"
     file.write_text('{"id": "a"')

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cdc_core.errors import StoreUnavailableError
 from cdc_core.landing.layout import ORDINAL_SHIFT, window_folder
 from cdc_core.landing.manifest import MANIFEST_NAME
 from cdc_core.landing.open import open_landing
@@ -18,6 +19,7 @@ from cdc_core.model.transactions import LedgerState, OpenTransaction
 from cdc_core.schema.dictionary import read_table_schemas
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps import Pipeline
+from cdc_core.steps.windows import retire
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import OWNER, Oracle
 from tests.oracle.fixtures import oracle_with
@@ -167,6 +169,28 @@ def test_windows_are_kept_as_long_as_they_are_configured_to_be(
     retired = store.history.retire(before=week_ago)
     assert [one.window for one in retired] == bounds[:2]
     assert [one.window for one in store.windows.find()] == bounds[2:]
+
+
+def test_windows_are_forgotten_only_when_landing_keeps_what_they_brought(
+    oracle: Oracle, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bucket that answers 503 meanwhile: the store would not know which folders are to go."""
+    for _ in range(2):
+        assert look(oracle, pipeline) is None
+    before = pipeline.store.windows.find()
+    assert any(one.is_idle for one in pipeline.store.history.retirable(before=None))
+
+    def failing(*_: object) -> None:
+        raise StoreUnavailableError("the bucket answers 503")
+
+    with monkeypatch.context() as away:
+        away.setattr(retire, "keep_retired", failing)
+        with pytest.raises(StoreUnavailableError):
+            pipeline.retire_windows()
+    assert pipeline.store.windows.find() == before
+    gone = pipeline.retire_windows()
+    assert gone
+    assert not any(landed(pipeline, one.window) for one in gone)
 
 
 @pytest.mark.parametrize(("state", "is_kept"), [("open", True), ("released", False)])

@@ -424,3 +424,38 @@ def test_a_policy_that_hides_values_gives_none(one_shape: Oracle, tmp_path: Path
         source.windows()
         assert source.record("DOCS").state == "failed"
         assert "a part of a LOB" in (source.record("DOCS").reason or "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("BINARY_DOUBLE", ["0.1d", "-1e300d", "BINARY_DOUBLE_NAN", "BINARY_DOUBLE_INFINITY"]),
+        ("BINARY_FLOAT", ["0.1f", "-0f", "BINARY_FLOAT_NAN", "16777217f"]),
+        ("INTERVAL DAY TO SECOND", ["INTERVAL '-3 04:05:06.5' DAY TO SECOND"]),
+        ("INTERVAL YEAR TO MONTH", ["INTERVAL '-2-11' YEAR TO MONTH"]),
+        ("TIMESTAMP WITH LOCAL TIME ZONE", ["TIMESTAMP '2026-01-02 03:04:05.6 +02:00'"]),
+    ],
+)
+def test_keys_by_which_no_chunk_is_cut_find_their_rows(
+    tmp_path: Path, kind: str, values: list[str]
+) -> None:
+    """Exactly: 0.1 as a BINARY_FLOAT is not the 0.1 of a BINARY_DOUBLE, and NaN is one key."""
+    with running_oracle() as oracle:
+        oracle.run(f"CREATE TABLE DOCS (ID {kind} PRIMARY KEY, C CLOB)")
+        with oracle.owner() as connection:
+            cursor = connection.cursor()
+            for value in values:
+                cursor.setinputsizes(oracledb.DB_TYPE_CLOB)
+                cursor.execute(f"INSERT INTO DOCS VALUES ({value}, :1)", [_OLD])
+            connection.commit()
+            with source_of(oracle, tmp_path, "DOCS", **RESELECT) as source:
+                source.run()
+                cursor.execute("SELECT C FROM DOCS FOR UPDATE")
+                for at, (lob,) in enumerate(cursor.fetchall()):
+                    lob.write(f"NEW{at}", 5)
+                connection.commit()
+                source.windows()
+                record = source.record("DOCS")
+                assert (record.state, record.reason) == ("ready", None)
+                texts = sorted(row[1] for row in source.lake.image(table_id("DOCS")))
+                assert texts == [f"{_OLD[:4]}NEW{at}{_OLD[8:]}" for at in range(len(values))]

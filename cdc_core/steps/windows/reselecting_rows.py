@@ -35,6 +35,7 @@ from cdc_core.schema.types import arrow_schema
 from cdc_core.snapshot.plan import ChunkKeys
 from cdc_core.snapshot.read import FetchOptions, exact_rows_by_scn
 from cdc_core.stage.committed import CommittedRows
+from cdc_core.stage.difference import are_same
 from cdc_core.stage.statements import known_row_ids
 from cdc_core.steps.table_errors import READING_ERRORS
 
@@ -306,6 +307,8 @@ def _by_key(rows: pa.Table, place: int, version: TableSchema) -> dict[Key, int]:
     at = pc.indices_nonzero(pc.equal(rows[_PLACE], place)).to_pylist()
     names = (ROW_ID,) if version.is_by_row_id else version.key
     values = [rows[name].take(pa.array(at, pa.int64())).to_pylist() for name in names]
+    # NaN is one key in Oracle, and equal to nothing here.
+    values = [["NaN" if one != one else one for one in column] for column in values]
     return dict(zip(zip(*values, strict=True), at, strict=True)) if at else {}
 
 
@@ -338,12 +341,10 @@ def _images(rows: pa.Table, places: Sequence[int | None], version: TableSchema) 
 
 def _differing(olds: pa.StructArray, news: pa.StructArray) -> pa.Array:
     """Which rows did the transaction leave otherwise than it found them?"""
-    same = pc.and_(pc.is_valid(olds), pc.is_valid(news))
+    same = pc.and_(pc.is_valid(olds), pc.is_valid(news)).to_numpy(zero_copy_only=False).copy()
     for one in olds.type:
-        old, new = pc.struct_field(olds, one.name), pc.struct_field(news, one.name)
-        both_null = pc.and_(pc.is_null(old), pc.is_null(new))
-        same = pc.and_(same, pc.or_(both_null, pc.fill_null(pc.equal(old, new), False)))
-    return pc.invert(same)
+        same &= are_same(pc.struct_field(olds, one.name), pc.struct_field(news, one.name))
+    return pa.array(~same)
 
 
 def _end(transaction: TouchedRows, version: TableSchema) -> pa.RecordBatch:

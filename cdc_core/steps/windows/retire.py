@@ -64,13 +64,15 @@ def retire_windows(ctx: Context) -> list[WindowRecord]:
     days = ctx.config.retention.window_days
     before = None if days is None else datetime.now(UTC) - timedelta(days=days)
     wanted_from = unread_signals_from(ctx)
-    if not ctx.store.history.retirable(before=before, wanted_from=wanted_from):
+    listed = ctx.store.history.retirable(before=before, wanted_from=wanted_from)
+    if not listed:
         return []
     with ctx.lease("retire", wait_seconds=60):
+        # What landing does not keep now, nobody could keep once the store has forgotten it.
+        keep_retired(ctx.landing, ctx.source, _retired(ctx, listed))
         retired = ctx.store.history.retire(before=before, wanted_from=wanted_from)
-        if not retired:
-            return []
-        keep_retired(ctx.landing, ctx.source, _retired(ctx, retired))
+        if retired != listed:  # the tables got on meanwhile
+            keep_retired(ctx.landing, ctx.source, _retired(ctx, retired))
         sets = sets_of(ctx, retired)
         for record in retired:
             ctx.landing.remove(window_folder(ctx.source, record.window))
@@ -84,7 +86,8 @@ def _retired(ctx: Context, gone: list[WindowRecord]) -> RetiredWindows:
     """What landing keeps of windows below the first one that is left; every table that takes
     windows has them."""
     known = kept_retired(ctx.landing, ctx.source_record())
-    [first] = ctx.store.windows.find(limit=1)  # the newest window stays in any case
+    # The newest window stays in any case.
+    first = next(one for one in ctx.store.windows.find(limit=len(gone) + 1) if one not in gone)
     touched = dict(known.touched)
     brought = ctx.store.windows.table_counts(range(known.ordinal, first.ordinal))
     for record in gone:
