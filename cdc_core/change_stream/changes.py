@@ -95,15 +95,9 @@ class WindowChanges:
             PreflightError: The record lacks the row's ROWID.
         """
         row_id = event.row_id
-        transaction = self._transaction_of(event)
-        if transaction is None or not self._is_wanted(transaction):
-            return
-        table = changes.name
-        end = self.ends.get(table)
-        if end is not None and event.commit_scn > end.scn:
-            return
-        transaction.rows[table] = transaction.rows.get(table, 0) + 1
-        self._hold(changes, changes.add(event, transaction.xid, row_id))
+        transaction = self._counted(event, changes.name, 1)
+        if transaction is not None:
+            self._hold(changes, changes.add(event, transaction.xid, row_id))
 
     def commit(self, event: Event) -> None:
         """The transaction has ended."""
@@ -120,15 +114,19 @@ class WindowChanges:
 
     def rows(self, event: RunEvent, changes: TableChanges) -> None:
         """Rows of a captured table were changed."""
+        if self._counted(event, changes.name, len(event)) is not None:
+            self._hold(changes, changes.add_run(event))
+
+    def _counted(self, event: Event | RunEvent, table: str, rows: int) -> Transaction | None:
+        """The event's transaction, which counts these rows; None where they are not wanted."""
         transaction = self._transaction_of(event)
         if transaction is None or not self._is_wanted(transaction):
-            return
-        table = changes.name
+            return None
         end = self.ends.get(table)
         if end is not None and event.commit_scn > end.scn:
-            return
-        transaction.rows[table] = transaction.rows.get(table, 0) + len(event)
-        self._hold(changes, changes.add_run(event))
+            return None
+        transaction.rows[table] = transaction.rows.get(table, 0) + rows
+        return transaction
 
     def _hold(self, changes: TableChanges, size: int) -> None:
         self._holding[changes.name] = changes

@@ -14,6 +14,7 @@ from cdc_core.config.capture import (
     Strategy,
     XStreamConfig,
 )
+from cdc_core.config.events import EventsConfig
 from cdc_core.config.history import HistoryConfig
 from cdc_core.config.lake import (
     ChangeLogColumn,
@@ -31,7 +32,8 @@ from cdc_core.config.lake import (
 from cdc_core.config.oracle import OracleConfig
 from cdc_core.config.pdbs import refuse_several, sources_of
 from cdc_core.config.snapshot import Reading, SnapshotConfig
-from cdc_core.config.source import EventsConfig, SourceConfig, StateConfig
+from cdc_core.config.source import SourceConfig
+from cdc_core.config.state import StateConfig
 from cdc_core.config.tables import MatchedTable, Policy, PolicyConfig, TableConfig
 
 __all__ = [

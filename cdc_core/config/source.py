@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args
-from urllib.parse import quote
+from typing import Annotated, Any, Self, TypeVar, get_args
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from cdc_core.config.alerts import AlertsConfig
 from cdc_core.config.base import (
     NAME_LENGTH_MAX,
-    SECRET_PARAMETER,
     ConfigModel,
     Name,
     checked,
-    split_url_password,
 )
 from cdc_core.config.capture import CaptureConfig, LogMinerConfig
+from cdc_core.config.events import EventsConfig
 from cdc_core.config.history import HistoryKind
 from cdc_core.config.lake import (
     CachedLandingConfig,
@@ -35,6 +33,7 @@ from cdc_core.config.oracle import OracleConfig
 from cdc_core.config.publish import PublishConfig
 from cdc_core.config.signals import SignalConfig
 from cdc_core.config.snapshot import SnapshotConfig
+from cdc_core.config.state import StateConfig
 from cdc_core.config.tables import (
     HeldAs,
     Mask,
@@ -50,7 +49,6 @@ from cdc_core.model.patterns import (
     ColumnPattern,
     ColumnRule,
     TablePattern,
-    check_name,
     is_name_pattern,
 )
 from cdc_core.model.streams import Trouble
@@ -58,85 +56,6 @@ from cdc_core.model.templates import LakeLayer
 from cdc_core.model.texts import NOTHING_REPLACED, TextReplacement
 
 P = TypeVar("P", bound=Iterable[str])
-
-
-class StateConfig(ConfigModel):
-    """The metadata store."""
-
-    url: str
-    """SQLAlchemy URL without a password: ``sqlite:////absolute/path.db`` or
-    ``postgresql+psycopg2://user@host/db``. In a file, ``url_env`` may name an environment variable
-    that holds the whole URL instead."""
-
-    password: SecretStr | None = None
-    """Password of the URL's user. In a file, name an environment variable under ``password_env``
-    instead."""
-
-    lease_seconds: Annotated[float, Field(gt=1)] = 60
-    """A process that has not renewed its leases for this many seconds loses them to others."""
-
-    @field_validator("url")
-    @classmethod
-    def _has_no_secret(cls, url: str) -> str:
-        if split_url_password(url)[1] is not None or SECRET_PARAMETER.search(url):
-            raise ValueError(
-                "it holds a password: put the password into an environment variable that `password_env` names, "
-                "or the whole URL into one that `url_env` names"
-            )
-        return url
-
-    @property
-    def url_with_password(self) -> str:
-        """The URL to connect with. Never print it."""
-        if self.password is None:
-            return self.url
-        scheme, _, rest = self.url.partition("://")
-        user, at, host = rest.rpartition("@")
-        secret = quote(self.password.get_secret_value(), safe="")
-        return f"{scheme}://{user}:{secret}@{host}" if at else f"{scheme}://:{secret}@{rest}"
-
-
-class EventsConfig(ConfigModel):
-    """Which changes of change logs are no events: each has its reason in ``_cdc_skipped``, where
-    all others have NULL. They stay in the change log, since mirrors are made of it: a mirror takes
-    every change, whatever is skipped. ``redolake table events`` leaves them out, and the table of
-    transactions does not count them. Rows of snapshots are never skipped."""
-
-    skipped_operations: tuple[Literal["c", "u", "d"], ...] = ()
-    """Operations: ``c`` inserts, ``u`` updates, changes of key among them, ``d`` deletes. For
-    TRUNCATE there is ``policies.on_truncate``."""
-
-    skip_unchanged: bool = False
-    """Updates that leave every captured column as it was. What the redo does not tell counts as
-    changed; values are compared as they are captured, masked ones after masking."""
-
-    users_include: tuple[str, ...] = ()
-    """The only users whose transactions are events, in Oracle's spelling; with ``*`` and ``?``, or
-    ``re:`` in front of a regular expression, all whose names fit as a whole. A transaction whose
-    user LogMiner does not know always is."""
-
-    users_exclude: tuple[str, ...] = ()
-    """Users whose transactions are no events, likewise. Not together with ``users_include``."""
-
-    clients_include: tuple[str, ...] = ()
-    """The same by the session's CLIENT_IDENTIFIER: the only ones whose transactions are events. One
-    without an identifier always is."""
-
-    clients_exclude: tuple[str, ...] = ()
-    """Client identifiers whose transactions are no events. Not together with
-    ``clients_include``."""
-
-    @field_validator("users_include", "users_exclude", "clients_include", "clients_exclude")
-    @classmethod
-    def _are_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(checked(name, check_name) for name in names)
-
-    @model_validator(mode="after")
-    def _lists_one_side(self) -> Self:
-        for who in ("users", "clients"):
-            if getattr(self, f"{who}_include") and getattr(self, f"{who}_exclude"):
-                raise ValueError(f"{who}_include and {who}_exclude: leave one of them out")
-        return self
 
 
 class MaskConfig(ConfigModel):

@@ -53,12 +53,13 @@ def read_applied(work: TableWork) -> AppliedInDelta:
     transactions = dict(mirror.transactions) if mirror else {}
     if mirror is None or any(one.metadata.get("kind") == "rebuild" for one in commits):
         transactions = {**_of_changelog(work, changelog, commits), **transactions}
-    known = known_schema(changelog)
+    chunks = _chunks(work, transactions, commits)
     windows = {
         int(one.metadata["scn_high"]): _brought(work, one)
         for one in commits
         if one.metadata.get("kind") == "window" and one.metadata.get("changes")
     }
+    known = known_schema(changelog)
     for scn_high, rows in QuarantineTable(work).counts().items():
         brought = windows.get(scn_high, TableApplied(table=work.table))
         windows[scn_high] = replace(brought, quarantined=rows)
@@ -69,7 +70,7 @@ def read_applied(work: TableWork) -> AppliedInDelta:
             truncated_scn(work, mirror or changelog),
             partitions_scn(changelog),
         ),
-        chunks=_chunks(work, transactions, commits),
+        chunks=chunks,
         windows=windows,
         lacks_mirror=mirror is None and bool(transactions),
     )

@@ -76,19 +76,22 @@ class WindowHistory(StorePart):
             rows = connection.execute(_RETIRABLE, bounds).mappings()
             return [window_from_row(row) for row in rows]
 
-    def pass_retired(self, table: TableId, scn: Scn) -> None:
-        """Move a table's position up to ``scn``, if every window in between was retired."""
+    def pass_retired(self, table: TableId, scn: Scn) -> bool:
+        """Move a table's position up to ``scn``, if every window in between was retired. Did
+        it?"""
         with self._database.writing() as connection:
             record = table_row(connection, self._source, table)
             if record is None or record.mirror_scn is None or record.mirror_scn >= scn:
-                return
+                return False
             between = select(WINDOWS.c.ordinal).where(
                 WINDOWS.c.source == self._source,
                 WINDOWS.c.scn_high > record.mirror_scn,
                 WINDOWS.c.scn_low < scn,
             )
-            if connection.execute(between.limit(1)).first() is None:
-                put_table(connection, replace(record, mirror_scn=scn))
+            if connection.execute(between.limit(1)).first() is not None:
+                return False
+            put_table(connection, replace(record, mirror_scn=scn))
+            return True
 
     def forget_counts(self, ordinals: Sequence[int]) -> None:
         """Forget what windows that were retired brought to tables."""

@@ -435,6 +435,22 @@ class Context:
             )
         return record
 
+    def captured_window(self, window: ScnWindow) -> WindowRecord:
+        """A captured window's record.
+
+        Raises:
+            ConfigError: No such window was planned.
+            NotYetError: It is not captured.
+        """
+        record = self.window_record(window)
+        if record.state == "planned":
+            raise NotYetError(
+                "this window is not captured yet",
+                hint="Capture it first (`redolake capture`).",
+                window=window.key,
+            )
+        return record
+
     def _definitions(self, digest: str) -> tuple[TableSchema, ...]:
         with self._lock:
             self._sets = self._sets or KeptDefinitions(self.landing, self.source)

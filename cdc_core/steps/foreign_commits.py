@@ -3,6 +3,7 @@ seen?"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator
 
 from cdc_core.errors import LakeError
@@ -12,7 +13,17 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import DeltaLayer
 
+_LOG = logging.getLogger(__name__)
+
 BOTH: tuple[DeltaLayer, ...] = ("changelog", "mirror")
+
+
+def heed_foreign(state: TableRecord, position: DeltaPosition) -> None:
+    """Tell what somebody else changed since the last window with changes, and refuse to build on
+    what :func:`refuse_foreign` says."""
+    for problem, remedy in foreign_changes(state.table, position):
+        _LOG.warning("%s: %s. %s.", state.table, problem, remedy)
+    refuse_foreign(state, position)
 
 
 def refuse_foreign(

@@ -43,7 +43,7 @@ from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.dictionary_queries import UserQueries
 from cdc_core.state.store import Store
 from cdc_core.steps.context import Context
-from cdc_core.steps.foreign_commits import foreign_changes
+from cdc_core.steps.foreign_commits import foreign_changes, refuse_foreign
 from cdc_core.steps.pattern_matching import look_up, with_matches
 from cdc_core.steps.windows.missing_in_lake import find_lost
 
@@ -185,6 +185,7 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
             try:
                 findings += _gone_files(ctx, state.table)
                 position = ctx.table_lake(state).position()
+                refuse_foreign(state, position)
                 lost = find_lost(ctx, state, position)
             except (LakeError, LandingDamagedError) as error:
                 findings.append(Finding(error.what_happened, error.hint, state.table))

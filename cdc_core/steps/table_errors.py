@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -24,11 +24,14 @@ from cdc_core.errors import (
     SnapshotBrokenError,
     SnapshotTooOldError,
     SparkMemoryError,
+    SparkUnavailableError,
     TableStoppedError,
     UnsupportedTypeError,
 )
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
+from cdc_core.model.reports import TableApplied
+from cdc_core.model.scn import Scn
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.steps.context import Context
 
@@ -83,6 +86,50 @@ def stop_table(
     _LOG.warning("table stopped table=%s scn=%d reason=%s", table, scn, error.message)
     _TRACEBACKS.debug("table stopped table=%s", table, exc_info=error)
     return end
+
+
+def again_alone(
+    done: Mapping[TableId, TableApplied | CdcError],
+    work: Callable[[TableId], TableApplied | CdcError],
+) -> dict[TableId, TableApplied | CdcError]:
+    """Where Spark ran out of memory, do the work of each table that it took along once more, one
+    after the other; what a table needs by itself and does not get is about that table.
+
+    Raises:
+        SparkUnavailableError: Spark ended for another reason.
+    """
+    ended = {one: error for one, error in done.items() if isinstance(error, SparkUnavailableError)}
+    if ended and not any(isinstance(error, SparkMemoryError) for error in ended.values()):
+        raise next(iter(ended.values()))
+    again = {table: work(table) for table in ended}
+    for table, error in again.items():
+        if isinstance(error, SparkMemoryError):
+            again[table] = out_of_memory_alone(error)
+        elif isinstance(error, SparkUnavailableError):
+            raise error
+    return again
+
+
+def stop_failed(
+    ctx: Context,
+    done: Mapping[TableId, TableApplied | CdcError],
+    scn: Scn,
+    before: Mapping[TableId, TableRecord],
+) -> tuple[StreamEnd, ...]:
+    """Stop the tables that an error was about, at ``scn``, as long as they stand as they did
+    ``before``. What stops all of several tables is not about one of them, and is raised."""
+    failed = {table: error for table, error in done.items() if isinstance(error, CdcError)}
+    if (
+        len(failed) > 1
+        and len(failed) == len(done)
+        and all(isinstance(error, LakeError) for error in failed.values())
+    ):
+        raise next(iter(failed.values()))
+    ends = [
+        stop_table(ctx, table, error, scn=scn, failed_as=before[table])
+        for table, error in failed.items()
+    ]
+    return tuple(end for end in ends if end is not None)
 
 
 def way_back(table: TableId, error: CdcError) -> str:

@@ -21,14 +21,8 @@ from cdc_core.decode.lob import (
 from cdc_core.errors import DecodeError
 from cdc_core.model.operations import Operation
 from cdc_core.stage.decoding import ChangeDecoder
-from cdc_core.stage.lobs import (
-    Begin,
-    Data,
-    lob_transactions,
-    value_of_calls,
-    with_whole_lobs,
-    written,
-)
+from cdc_core.stage.lob_calls import Begin, Data, value_of_calls, written
+from cdc_core.stage.lobs import lob_transactions, with_whole_lobs
 from tests.decode.golden_table import GOLDEN
 
 XID, OTHER = "0100000001000000", "0200000002000000"

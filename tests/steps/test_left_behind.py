@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from cdc_core.errors import WindowFirstError
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.reports import StepReport
-from cdc_core.steps.windows import apply, table_ranges
+from cdc_core.steps.windows import table_ranges
 from oracle_embedded.database import ADMIN
 from pipelines.cli import app
 from pipelines.commands import data
@@ -65,11 +65,11 @@ def test_windows_that_a_table_did_not_take_are_named(
     is_behind = table_ranges.is_behind
     one = table_id("ONE")
     monkeypatch.setattr(
-        apply, "is_behind", lambda record, of: record.table == one or is_behind(record, of)
+        table_ranges, "is_behind", lambda record, of: record.table == one or is_behind(record, of)
     )
     said = redolake("run")
     assert said.exit_code == 1
     assert "not applied to every table" in said.stderr
-    monkeypatch.setattr(apply, "is_behind", is_behind)
+    monkeypatch.setattr(table_ranges, "is_behind", is_behind)
     assert redolake("run").exit_code == 0
     source.check_current("ONE", "TWO")

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from cdc_core.errors import (
-    CdcError,
-    LakeError,
-    NotYetError,
-    SparkMemoryError,
-    SparkUnavailableError,
-)
+from cdc_core.errors import CdcError, NotYetError, SparkUnavailableError
 from cdc_core.landing.kept import kept_retired
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import TableRecord, WindowRecord
+from cdc_core.model.records import WindowRecord
 from cdc_core.model.reports import StepReport, TableApplied
-from cdc_core.model.scn import Scn, ScnWindow
-from cdc_core.model.streams import StreamEnd
+from cdc_core.model.scn import ScnWindow
 from cdc_core.steps.context import Context, seconds_since
+from cdc_core.steps.foreign_commits import heed_foreign
 from cdc_core.steps.overtaken import overtaken_at_window, overtaken_where_forgotten
 from cdc_core.steps.policies import answer_policies
 from cdc_core.steps.positions import publish_positions
-from cdc_core.steps.table_errors import TABLE_ERRORS, out_of_memory_alone, stop_table
+from cdc_core.steps.table_errors import TABLE_ERRORS, again_alone, stop_failed
 from cdc_core.steps.windows.missing_in_lake import lost_parts
-from cdc_core.steps.windows.shared import captured_window, side_by_side, window_report
+from cdc_core.steps.windows.shared import note_quarantine, side_by_side, window_report
 from cdc_core.steps.windows.side_tables import count_transactions, keep_side_tables
 from cdc_core.steps.windows.table_part import WindowPart
-from cdc_core.steps.windows.table_ranges import is_behind, part_of
-
-_LOG = logging.getLogger(__name__)
+from cdc_core.steps.windows.table_ranges import Standing, behind_the_lake, part_of, takers
 
 
 def apply_window(
@@ -52,74 +43,65 @@ def apply_window(
     """
     started = time.monotonic()
     with ctx.recorded(window), overtaken_at_window(ctx, window, ("applied",)):
-        record = captured_window(ctx, window)
+        record = ctx.captured_window(window)
         manifest, _ = ctx.window_manifest(window)
-        parts, before = _parts(ctx, manifest, tables)
+        wanted = manifest.tables_held if tables is None else frozenset(tables)
+        ready = _ready(ctx, manifest, wanted)
+        parts = {state.table: part for state, part in ready}
         untouched = {
             table: part.scn_high
             for table, part in parts.items()
             if table not in manifest.tables_touched
         }
-        ctx.store.windows.advance_tables(
-            window, untouched | _others_untouched(ctx, manifest, parts)
-        )
-        todo = [table for table in parts if table not in untouched]
+        ctx.store.windows.advance_tables(window, untouched)
+        todo = [table for table in parts if table in wanted and table not in untouched]
 
         def work(table: TableId) -> TableApplied | CdcError:
             return _apply_table(ctx, record, manifest, table, parts[table])
 
         done = dict(zip(todo, side_by_side(ctx, todo, work), strict=True))
-        done |= _again_alone(done, work)
-        stopped = _stop_failed(ctx, done, manifest, before)
+        done |= again_alone(done, work)
+        before = {state.table: state for state, _ in ready}
+        stopped = stop_failed(ctx, done, window.scn_low, before)
         if stopped:
             answer_policies(ctx)
         applied = [one for one in done.values() if isinstance(one, TableApplied)]
-        applied += [TableApplied(table=table) for table in untouched]
+        applied += [TableApplied(table=table) for table in untouched if table in wanted]
         _finish_windows(ctx, started)
         publish_positions(ctx)
-        report = window_report("window-applied", window, started, applied, repeated=not parts)
+        report = window_report(
+            "window-applied", window, started, applied, repeated=wanted.isdisjoint(parts)
+        )
         return ctx.reported(replace(report, stopped=stopped))
 
 
-def _parts(
-    ctx: Context, manifest: WindowManifest, tables: list[TableId] | None
-) -> tuple[dict[TableId, ScnWindow], dict[TableId, TableRecord]]:
-    """The tables that take the window now, each with its part, and how they stand."""
-    wanted = set(manifest.tables_held if tables is None else tables)
-    _pass_retired(ctx, manifest, wanted)
-    wanting = [
-        (record, part)
-        for record in ctx.store.tables.all()
-        if record.table in wanted and (part := part_of(record, manifest)) is not None
-    ]
-    parts = {
-        record.table: part for record, part in wanting if not is_behind(record, manifest.window)
-    }
-    if wanting and not parts:
+def _ready(ctx: Context, manifest: WindowManifest, wanted: Collection[TableId]) -> Standing:
+    """The tables that take the window now, as they stand, each with its part; those that are not
+    ``wanted`` too.
+
+    A table that is taken anew from landing moves over the gaps that it meets, where windows that
+    had nothing for it were retired: only idle ones are between others, and landing keeps what those
+    before the first that is left brought.
+    """
+    ready, behind = takers(ctx.store.tables.all(), manifest)
+    behind = [(state, part) for state, part in behind if state.table in wanted]
+    if behind:
+        retired = kept_retired(ctx.landing, ctx.source_record())
+        ready += [
+            (replace(state, mirror_scn=part.scn_low), part)
+            for state, part in behind
+            if retired.touched.get(str(state.table), 0) <= (state.mirror_scn or 0)
+            and ctx.store.history.pass_retired(state.table, part.scn_low)
+        ]
+    if behind and not any(state.table in wanted for state, _ in ready):
         raise NotYetError(
             "the mirrors have not taken the window before this one",
             hint="Apply the windows in order (`redolake apply`).",
-            tables=", ".join(str(record.table) for record, _ in wanting),
+            tables=", ".join(str(state.table) for state, _ in behind),
             window=manifest.window.key,
-            position=min(record.mirror_scn or 0 for record, _ in wanting),
+            position=min(state.mirror_scn or 0 for state, _ in behind),
         )
-    return parts, {record.table: record for record, _ in wanting}
-
-
-def _others_untouched(
-    ctx: Context, manifest: WindowManifest, parts: Mapping[TableId, ScnWindow]
-) -> dict[TableId, Scn]:
-    """The other tables whose redo the window holds and for which it has nothing, as far as they
-    need no earlier one first, with the ends of their parts."""
-    mined = manifest.tables_held - parts.keys()
-    return {
-        record.table: part.scn_high
-        for record in ctx.store.tables.all()
-        if record.table in mined
-        and record.table not in manifest.tables_touched
-        and (part := part_of(record, manifest)) is not None
-        and not is_behind(record, manifest.window)
-    }
+    return ready
 
 
 def changed_tables(ctx: Context, windows: Sequence[ScnWindow]) -> set[TableId]:
@@ -136,29 +118,6 @@ def changed_tables(ctx: Context, windows: Sequence[ScnWindow]) -> set[TableId]:
     }
 
 
-def _pass_retired(ctx: Context, manifest: WindowManifest, wanted: set[TableId]) -> None:
-    """Move tables over windows that were retired and had nothing for them: one that is taken anew
-    from landing meets such gaps.
-
-    Only idle windows are retired between others; what retired windows brought before the first that
-    is left, landing keeps.
-    """
-    low = manifest.window.scn_low
-    behind = [
-        record
-        for record in ctx.store.tables.all()
-        if record.table in wanted
-        and part_of(record, manifest) is not None
-        and is_behind(record, manifest.window)
-    ]
-    if not behind:
-        return
-    retired = kept_retired(ctx.landing, ctx.source_record())
-    for record in behind:
-        if retired.touched.get(str(record.table), 0) <= (record.mirror_scn or 0):
-            ctx.store.history.pass_retired(record.table, low)
-
-
 def _apply_table(
     ctx: Context, record: WindowRecord, manifest: WindowManifest, table: TableId, part: ScnWindow
 ) -> TableApplied | CdcError:
@@ -172,13 +131,14 @@ def _apply_table(
                 ctx=ctx, record=record, manifest=manifest, state=state, part=part, fence=lease.check
             )
             log = ctx.table_lake(state).position()
+            heed_foreign(state, log)
             for lost in lost_parts(ctx, state, log):
                 state = replace(state, in_quarantine=0)  # they put their rows there again
                 before = replace(state, mirror_scn=lost.part.scn_low)
                 replace(
                     own, record=lost.record, manifest=lost.manifest, state=before, part=lost.part
                 ).take()
-            state, part = _behind_the_lake(state, part, log.mirror_scn)
+            state, part = behind_the_lake(state, part, log.mirror_scn)
             result, reached = replace(own, state=state, part=part).take()
         except (*TABLE_ERRORS, SparkUnavailableError) as error:
             lease.check()  # behind another writer a right table looks wrong, and this process must not stop it
@@ -190,85 +150,6 @@ def _apply_table(
         if reached > manifest.window.scn_low:
             ctx.store.windows.advance_tables(manifest.window, {table: reached}, result)
         return result
-
-
-def _again_alone(
-    done: Mapping[TableId, TableApplied | CdcError],
-    work: Callable[[TableId], TableApplied | CdcError],
-) -> dict[TableId, TableApplied | CdcError]:
-    """Where Spark ran out of memory, do the work of each table that it took along once more, one
-    after the other; what a table needs by itself and does not get is about that table.
-
-    Raises:
-        SparkUnavailableError: Spark ended for another reason.
-    """
-    ended = {one: error for one, error in done.items() if isinstance(error, SparkUnavailableError)}
-    if ended and not any(isinstance(error, SparkMemoryError) for error in ended.values()):
-        raise next(iter(ended.values()))
-    again = {table: work(table) for table in ended}
-    for table, error in again.items():
-        if isinstance(error, SparkMemoryError):
-            again[table] = out_of_memory_alone(error)
-        elif isinstance(error, SparkUnavailableError):
-            raise error
-    return again
-
-
-def note_quarantine(ctx: Context, table: TableId, window: ScnWindow, applied: TableApplied) -> None:
-    """Note and tell how many rows of the table are in quarantine."""
-    if applied.in_quarantine is not None:
-        ctx.store.tables.note_quarantine(table, applied.in_quarantine)
-    if applied.unfit_values:
-        _LOG.warning(
-            "values that their columns do not hold are NULL table=%s window=%s values=%d",
-            table, window.key, applied.unfit_values,
-        )  # fmt: skip
-    if applied.quarantined:
-        _LOG.warning(
-            "redo rows are in quarantine table=%s window=%s rows=%d all=%d",
-            table, window.key, applied.quarantined, applied.in_quarantine,
-        )  # fmt: skip
-
-
-def _behind_the_lake(
-    state: TableRecord, part: ScnWindow, reached: int | None
-) -> tuple[TableRecord, ScnWindow]:
-    """The table's record and part as they are where its mirror stands inside the part by its own
-    log, at ``reached``.
-
-    Metadata store and landing were restored together then, and the windows are cut anew: what the
-    mirror has it keeps, and the rest of the window follows.
-    """
-    if reached is None or not part.scn_low < reached < part.scn_high:
-        return state, part
-    _LOG.warning(
-        "the mirror is ahead of the metadata store table=%s mirror=%d store=%s",
-        state.table, reached, state.mirror_scn,
-    )  # fmt: skip
-    low = Scn(reached)
-    return replace(state, mirror_scn=low), ScnWindow(low, part.scn_high)
-
-
-def _stop_failed(
-    ctx: Context,
-    done: Mapping[TableId, TableApplied | CdcError],
-    manifest: WindowManifest,
-    before: Mapping[TableId, TableRecord],
-) -> tuple[StreamEnd, ...]:
-    """Stop the tables that an error was about, as long as they stand as they did ``before``. What
-    stops all of several tables is not about one of them, and is raised."""
-    failed = {table: error for table, error in done.items() if isinstance(error, CdcError)}
-    if (
-        len(failed) > 1
-        and len(failed) == len(done)
-        and all(isinstance(error, LakeError) for error in failed.values())
-    ):
-        raise next(iter(failed.values()))
-    ends = [
-        stop_table(ctx, table, error, scn=manifest.window.scn_low, failed_as=before[table])
-        for table, error in failed.items()
-    ]
-    return tuple(end for end in ends if end is not None)
 
 
 def _finish_windows(ctx: Context, started: float) -> None:

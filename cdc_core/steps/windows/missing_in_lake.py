@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cdc_core.errors import LakeError
+from cdc_core.lake.applied_in_delta import AppliedInDelta
 from cdc_core.lake.foreign_words import LAYER_WORDS
 from cdc_core.lake.table_context import DeltaPosition
 from cdc_core.landing.kept import kept_retired
@@ -23,7 +24,6 @@ from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.reports import DeltaLayer
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context
-from cdc_core.steps.foreign_commits import foreign_changes, refuse_foreign
 from cdc_core.steps.windows.table_ranges import stream_end
 
 _LOG = logging.getLogger(__name__)
@@ -46,8 +46,6 @@ class LostPart:
 def lost_parts(ctx: Context, state: TableRecord, log: DeltaPosition) -> list[LostPart]:
     """What the table takes again before it goes on, in order. Result and errors are those of
     :func:`find_lost`."""
-    for problem, remedy in foreign_changes(state.table, log):
-        _LOG.warning("%s: %s. %s.", state.table, problem, remedy)
     if found := find_lost(ctx, state, log):
         _LOG.warning(
             "the mirror is behind the metadata store and takes windows again table=%s mirror=%d store=%d windows=%d",
@@ -59,16 +57,14 @@ def lost_parts(ctx: Context, state: TableRecord, log: DeltaPosition) -> list[Los
 def find_lost(ctx: Context, state: TableRecord, log: DeltaPosition) -> list[LostPart]:
     """What the table has taken by the metadata store, and not by its Delta logs, in order; nothing
     as a rule, and where a Delta table is missing, which the next step says. ``log`` is what the
-    Delta logs say.
+    Delta logs say, in which nobody else put other rows there.
 
     Raises:
-        LakeError: Landing does not hold what is lost, the change log is older than the mirror, or
-            somebody else put other rows into one of them.
+        LakeError: Landing does not hold what is lost, or the change log is older than the mirror.
     """
-    table, position = state.table, state.mirror_scn
+    position = state.mirror_scn
     if position is None:
         return []
-    refuse_foreign(state, log)
     begun = max(state.snapshot_scn or 0, log.emptied_scn)
     has, logged = max(begun, log.mirror_scn or 0), max(begun, log.changelog_scn or 0)
     retired = _retired(ctx, state, has)
@@ -80,26 +76,40 @@ def find_lost(ctx: Context, state: TableRecord, log: DeltaPosition) -> list[Lost
     taken = ctx.table_lake(state).applied()
     if taken.schema_scn is None or taken.lacks_mirror:
         return []
+    lost: list[LostPart] = []
+    problem = None
     if is_older:
-        raise _cannot(state, "the change log is older than its mirror", changelog=logged, mirror=has)  # fmt: skip
-    if layer is not None:
-        raise _cannot(
-            state,
-            f"the {LAYER_WORDS[layer]} is older than rows that were read again, or read without redo",
-            mirror=has,
-        )
-    chunks = [
-        one
-        for one in ctx.store.chunks.find(table, snapshot_id=state.snapshot_id, states=["applied"])
-        if one.rows != 0  # a chunk without rows makes no commit
-    ]
-    if any((one.snapshot_id, one.number) not in taken.chunks for one in chunks):
-        raise _cannot(state, "the mirror is older than its snapshot", mirror=has)
-    if retired > has:
-        raise _cannot(state, "the mirror is older than windows that were retired", mirror=has)
-    if _lacks_what_moved(ctx, state, has, position):
-        raise _cannot(state, "the mirror is older than a window that was read again", mirror=has)
-    return list(_parts(ctx, state, has, position))
+        problem = "the change log is older than its mirror"
+    elif layer is not None:
+        problem = f"the {LAYER_WORDS[layer]} is older than rows that were read again, or read without redo"
+    elif _lacks_chunks(ctx, state, taken):
+        problem = "the mirror is older than its snapshot"
+    elif retired > has:
+        problem = "the mirror is older than windows that were retired"
+    else:
+        landed = _landed(ctx, has, position)
+        if _lacks_what_moved(ctx, state, landed, has):
+            problem = "the mirror is older than a window that was read again"
+        else:
+            lost = list(_parts(state, landed, has))
+    if problem is None:
+        return lost
+    raise LakeError(
+        f"{problem}, so windows that were applied are lost",
+        hint=_HINT.format(table=state.table.argument),
+        table=state.table,
+        position=position,
+        changelog=logged,
+        mirror=has,
+    )
+
+
+def _lacks_chunks(ctx: Context, state: TableRecord, taken: AppliedInDelta) -> bool:
+    """Does the mirror lack a chunk of its snapshot? One without rows makes no commit."""
+    chunks = ctx.store.chunks.find(state.table, snapshot_id=state.snapshot_id, states=["applied"])
+    return any(
+        one.rows != 0 and (one.snapshot_id, one.number) not in taken.chunks for one in chunks
+    )
 
 
 def _layer_without_chunks(ctx: Context, state: TableRecord) -> DeltaLayer | None:
@@ -131,32 +141,30 @@ def _brought(ctx: Context, state: TableRecord, above: int, up_to: int) -> bool:
     )
 
 
-def _parts(ctx: Context, state: TableRecord, above: int, up_to: Scn) -> Iterator[LostPart]:
-    for record in ctx.store.windows.after(Scn(above), until=up_to):
-        manifest, _ = ctx.window_manifest(record.window)
+def _landed(ctx: Context, above: int, up_to: Scn) -> list[tuple[WindowRecord, WindowManifest]]:
+    windows = ctx.store.windows.after(Scn(above), until=up_to)
+    return [(record, ctx.window_manifest(record.window)[0]) for record in windows]
+
+
+def _parts(
+    state: TableRecord, landed: list[tuple[WindowRecord, WindowManifest]], above: int
+) -> Iterator[LostPart]:
+    for record, manifest in landed:
         end = stream_end(state, manifest)
         low = Scn(max(above, record.window.scn_low))
         if end is not None and low < end:
             yield LostPart(record, manifest, ScnWindow(low, end))
 
 
-def _lacks_what_moved(ctx: Context, state: TableRecord, has: int, position: int) -> bool:
+def _lacks_what_moved(
+    ctx: Context, state: TableRecord, landed: list[tuple[WindowRecord, WindowManifest]], has: int
+) -> bool:
     """Does the mirror stand in a window that lacked commits, and does the later one that brought
     them not do so any more?"""
     table = str(state.table)
     stands_in = ctx.store.windows.after(Scn(has - 1), until=Scn(has))
     keys = {one.inexact.window for one in stands_in if one.inexact and table in one.inexact.tables}
     return any(
-        record.window.key in keys and table not in ctx.window_manifest(record.window)[0].tables_late
-        for record in ctx.store.windows.after(Scn(has), until=Scn(position))
-    )
-
-
-def _cannot(state: TableRecord, what: str, **facts: object) -> LakeError:
-    return LakeError(
-        f"{what}, so windows that were applied are lost",
-        hint=_HINT.format(table=state.table.argument),
-        table=state.table,
-        position=state.mirror_scn,
-        **facts,
+        record.window.key in keys and table not in manifest.tables_late
+        for record, manifest in landed
     )

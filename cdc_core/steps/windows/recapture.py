@@ -34,7 +34,7 @@ from cdc_core.model.streams import StreamEnd
 from cdc_core.model.transactions import OpenTransaction
 from cdc_core.steps.context import Context
 from cdc_core.steps.windows.capture import land_window, window_work
-from cdc_core.steps.windows.shared import captured_window, lacks_commits, verify_files
+from cdc_core.steps.windows.shared import lacks_commits, verify_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def plan_recapture(
 
 
 def _plan_recapture_from(ctx: Context, window: ScnWindow) -> Recapture:
-    first = captured_window(ctx, window)
+    first = ctx.captured_window(window)
     tables = ctx.store.tables.all()
     if not any(_wants(table, first) for table in tables):
         raise ConfigError(

@@ -14,11 +14,7 @@ from cdc_core.model.reports import LeftOut, StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context, seconds_since
 from cdc_core.steps.foreign_commits import refuse_foreign
-from cdc_core.steps.windows.shared import (
-    captured_window,
-    side_by_side,
-    window_report,
-)
+from cdc_core.steps.windows.shared import side_by_side, window_report
 from cdc_core.steps.windows.table_part import summed
 from cdc_core.steps.windows.table_ranges import stream_end, stretches
 
@@ -37,7 +33,7 @@ def replay_window(
     """
     started = time.monotonic()
     _give_way(ctx)
-    captured_window(ctx, window)
+    ctx.captured_window(window)
     manifest, _ = ctx.window_manifest(window)
     wanted = set(manifest.tables_held if tables is None else tables)
     records = {state.table: state for state in ctx.store.tables.all()}

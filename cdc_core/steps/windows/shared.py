@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from cdc_core.errors import NotYetError
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.records import TableRecord, WindowRecord
+from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import StepKind, StepReport, TableApplied
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.steps.context import Context, seconds_since
 
 T = TypeVar("T")
 
-
-def captured_window(ctx: Context, window: ScnWindow) -> WindowRecord:
-    record = ctx.window_record(window)
-    if record.state == "planned":
-        raise NotYetError(
-            "this window is not captured yet",
-            hint="Capture it first (`redolake capture`).",
-            window=window.key,
-        )
-    return record
+_LOG = logging.getLogger(__name__)
 
 
 def lacks_commits(ctx: Context, state: TableRecord) -> bool:
@@ -50,6 +41,22 @@ def side_by_side(ctx: Context, tables: Sequence[TableId], work: Callable[[TableI
     with ThreadPoolExecutor(max_workers=ctx.config.lake.tables_at_once) as pool:
         futures = [pool.submit(work, table) for table in tables]
     return [future.result() for future in futures]
+
+
+def note_quarantine(ctx: Context, table: TableId, window: ScnWindow, applied: TableApplied) -> None:
+    """Note and tell how many rows of the table are in quarantine."""
+    if applied.in_quarantine is not None:
+        ctx.store.tables.note_quarantine(table, applied.in_quarantine)
+    if applied.unfit_values:
+        _LOG.warning(
+            "values that their columns do not hold are NULL table=%s window=%s values=%d",
+            table, window.key, applied.unfit_values,
+        )  # fmt: skip
+    if applied.quarantined:
+        _LOG.warning(
+            "redo rows are in quarantine table=%s window=%s rows=%d all=%d",
+            table, window.key, applied.quarantined, applied.in_quarantine,
+        )  # fmt: skip
 
 
 def window_report(

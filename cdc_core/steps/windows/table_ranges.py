@@ -7,10 +7,31 @@ end of its stream.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TypeAlias
+
 from cdc_core.landing.manifest import SchemaChange, WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.scn import Scn, ScnWindow
+
+_LOG = logging.getLogger(__name__)
+
+Standing: TypeAlias = list[tuple[TableRecord, ScnWindow]]
+"""Tables as they stand, each with its part."""
+
+
+def takers(tables: Iterable[TableRecord], manifest: WindowManifest) -> tuple[Standing, Standing]:
+    """The tables that take a part of the window now, and those that must take an earlier window
+    first."""
+    ready: Standing = []
+    behind: Standing = []
+    for table in tables:
+        if (part := part_of(table, manifest)) is not None:
+            (behind if is_behind(table, manifest.window) else ready).append((table, part))
+    return ready, behind
 
 
 def part_of(table: TableRecord, manifest: WindowManifest) -> ScnWindow | None:
@@ -44,6 +65,25 @@ def stretches(
         found.append(change)
         low = change.scn
     return [*found, ScnWindow(Scn(low), Scn(high))] if low < high else found
+
+
+def behind_the_lake(
+    state: TableRecord, part: ScnWindow, reached: int | None
+) -> tuple[TableRecord, ScnWindow]:
+    """The table's record and part as they are where its mirror stands inside the part by its own
+    log, at ``reached``.
+
+    Metadata store and landing were restored together then, and the windows are cut anew: what the
+    mirror has it keeps, and the rest of the window follows.
+    """
+    if reached is None or not part.scn_low < reached < part.scn_high:
+        return state, part
+    _LOG.warning(
+        "the mirror is ahead of the metadata store table=%s mirror=%d store=%s",
+        state.table, reached, state.mirror_scn,
+    )  # fmt: skip
+    low = Scn(reached)
+    return replace(state, mirror_scn=low), ScnWindow(low, part.scn_high)
 
 
 def stream_end(table: TableRecord, manifest: WindowManifest) -> Scn | None:
