@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from cdc_core.delta.column_chunks import DICTIONARY_BYTES_MAX
 from cdc_core.delta.commits import (
     in_commit_time,
     is_checkpoint_due,
@@ -46,10 +47,6 @@ from cdc_core.errors import REPORT_HINT, CdcError, LakeError, StoreUnavailableEr
 _LOG = logging.getLogger(__name__)
 
 ROW_GROUP_ROWS = 50_000
-DICTIONARY_BYTES_MAX = 64 * 1024
-"""A column whose different values take more than this in a row group is written without a
-dictionary. Measured: at Arrow's limit of 1 MiB, columns of keys, times and amounts are looked up in
-vain, files are a fifth larger and take a third more CPU."""
 _CONSTRAINTS = "delta.constraints."
 
 

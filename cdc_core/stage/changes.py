@@ -9,8 +9,9 @@ that no process holds the whole of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import get_ident
 from typing import Protocol
 
 import numpy as np
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 
 from cdc_core.delta.file_names import PLAIN_NAMES, FileNames
 from cdc_core.runtime.arrow import whole
+from cdc_core.runtime.cores import in_threads
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.absent_names import renamed_lists
@@ -279,19 +281,40 @@ class LoggedChanges:
     ) -> None:
         self._names = names
         self.added = added
-        self._files = [pq.ParquetFile(path, filesystem=filesystem) for path in paths]
+        self._filesystem, self._paths = filesystem, tuple(paths)
+        self._files: dict[tuple[int, int], pq.ParquetFile] = {}
+        self._metadata: list[pq.FileMetaData] = []
+        files = [self._file(at) for at in range(len(paths))]
+        self._metadata = [file.metadata for file in files]
         self._schema = schema
         self._own = own
         self._groups = [
-            (file, group) for file in self._files for group in range(file.num_row_groups)
+            (at, group) for at, file in enumerate(files) for group in range(file.num_row_groups)
         ]
-        counts = [file.metadata.row_group(group).num_rows for file, group in self._groups]
+        counts = [files[at].metadata.row_group(group).num_rows for at, group in self._groups]
         self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        self._looked_at: dict[int, LightChanges] = {}
 
     def close(self) -> None:
         """Close the files."""
-        for file in self._files:
+        self._looked_at.clear()
+        for file in self._files.values():
             file.close()
+
+    def _file(self, at: int) -> pq.ParquetFile:
+        """A file, opened by the thread that reads it: two threads must not share a reader."""
+        place = (get_ident(), at)
+        if place not in self._files:
+            known = None if not self._metadata else self._metadata[at]
+            self._files[place] = pq.ParquetFile(
+                self._paths[at], filesystem=self._filesystem, metadata=known
+            )
+        return self._files[place]
+
+    def _read(self, group: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """Columns of a row group; all by default."""
+        at, number = self._groups[group]
+        return self._file(at).read_row_group(number, columns=columns)
 
     @property
     def parts(self) -> int:
@@ -309,8 +332,7 @@ class LoggedChanges:
         bounds: dict[str, tuple[int, int]] = {}
         operations, skipped = Counter[str](), Counter[str]()
         scns: dict[str, tuple[int, int]] = {}
-        for group in range(len(self._groups)):
-            light = self._light_of(group, 0, 1)
+        for light in self._lights():
             absent, moved = light.kinds(self._schema.column_names)
             count += light.table.num_rows
             operations.update(_counted(light.table["_cdc_op"]))
@@ -327,18 +349,32 @@ class LoggedChanges:
             count, named_in_order, moved_absent, bounds, operations, skipped, between
         )
 
+    def _lights(self) -> Iterable[LightChanges]:
+        """What decides, row group by row group. Where all changes fit into one part, threads read
+        it, and it is held for :meth:`light`."""
+        groups = range(len(self._groups))
+        if self.parts > 1:
+            return (self._light_of(group, 0, 1) for group in groups)
+        found = in_threads(lambda group: self._light_of(group, 0, 1), groups)
+        self._looked_at = dict(enumerate(found))
+        return found
+
     def in_order(self, columns: set[str]) -> tuple[str, ...]:
         """Some columns in the table's order."""
         return tuple(column for column in self._schema.column_names if column in columns)
 
     def light(self, part: int = 0, parts: int = 1) -> LightChanges:
         """What decides which changes count: all changes that touch a key of the part."""
-        return _together([self._light_of(group, part, parts) for group in range(len(self._groups))])
+        found = []
+        for group in range(len(self._groups)):
+            held = self._looked_at.pop(group, None) if parts == 1 else None
+            found.append(held or self._light_of(group, part, parts))
+        return _together(found)
 
     def spread(self, parts: int, take: Callable[[int, pa.Table], None]) -> None:
         """Hand over whole rows of the files, row group by row group: to each part of the keys those
         that touch its keys, so that a change of key may go to two."""
-        for group, (file, number) in enumerate(self._groups):
+        for group in range(len(self._groups)):
             light = self._light_of(group, 0, 1)
             places = light.table["row"].to_numpy() - self._starts[group]
             old, new = (
@@ -349,7 +385,7 @@ class LoggedChanges:
                 )
             )
             touched = np.unique(np.concatenate([old, new]))
-            rows = file.read_row_group(number)
+            rows = self._read(group)
             for part in touched[touched >= 0].tolist():
                 take(part, rows.take(pa.array(places[(old == part) | (new == part)])))
 
@@ -381,18 +417,19 @@ class LoggedChanges:
 
     def _light_of(self, group: int, part: int, parts: int) -> LightChanges:
         """Rows of the same file that are not looked at are left out."""
-        file, number = self._groups[group]
         own = [*LIGHT, _SKIPPED, "_cdc_window", "_cdc_snapshot"]
         called = self._schema.as_logged().key
         keys = [(image, name) for image in ("before", "after") for name in called]
         wanted = [*map(self._names.of, own), *(self._names.of(*path) for path in keys)]
-        rows = self._names.from_files(file.read_row_group(number, columns=wanted))
+        rows = self._names.from_files(self._read(group, wanted))
         start = int(self._starts[group])
         place = rows.schema.get_field_index("_cdc_absent")
         absent = renamed_lists(whole(rows["_cdc_absent"]), self._schema.present_names)
         rows = rows.set_column(place, "_cdc_absent", absent)
         rows = rows.append_column("row", pa.array(np.arange(start, start + rows.num_rows)))
-        rows = rows.filter(self._own(rows)).combine_chunks()
+        own = self._own(rows)
+        is_all = pc.all(own, skip_nulls=False).as_py()
+        rows = (rows if is_all else rows.filter(own)).combine_chunks()
         images = [whole(rows[image]) for image in ("before", "after")]
         kinds = [arrow_schema(self._schema).field(key).type for key in self._schema.key]
         widths, added = whole(rows["_cdc_columns"]), map(self.added.get, self._schema.key)
@@ -422,8 +459,7 @@ class LoggedChanges:
         name, kind = self._names.of(_COMMIT_TIME), pa.timestamp("us")
 
         def times(group: int) -> pa.Array:
-            file, number = self._groups[group]
-            return whole(file.read_row_group(number, columns=[name])[name]).cast(kind)
+            return whole(self._read(group, [name])[name]).cast(kind)
 
         return self._gathered(rows, kind, times)
 
@@ -432,33 +468,40 @@ class LoggedChanges:
     ) -> pa.Array:
         """Values of the changes with these numbers, in their order, of which row group by row group
         is read once; NULL for -1."""
-        order = np.argsort(rows, kind="stable")
-        numbers = rows[order]
+        is_in_order = bool((rows[1:] >= rows[:-1]).all())
+        order = None if is_in_order else np.argsort(rows, kind="stable")
+        numbers = rows if order is None else rows[order]
         at = int(np.searchsorted(numbers, 0))
         parts = [pa.nulls(at, kind)]
         while at < len(numbers):
             group = int(np.searchsorted(self._starts, numbers[at], side="right")) - 1
             end = int(np.searchsorted(numbers, self._starts[group + 1]))
+            places = numbers[at:end] - self._starts[group]
             values = values_of(group)
-            parts.append(values.take(pa.array(numbers[at:end] - self._starts[group])))
+            is_whole = len(places) == len(values) and bool((places[1:] > places[:-1]).all())
+            parts.append(values if is_whole else values.take(pa.array(places)))
             at = end
+        found = pa.concat_arrays(parts)
+        if order is None:
+            return found
         back = np.empty(len(order), dtype=np.int64)
         back[order] = np.arange(len(order))
-        return pa.concat_arrays(parts).take(pa.array(back))
+        return found.take(pa.array(back))
 
     def _column(self, group: int, image: str, column: str, kind: pa.DataType) -> pa.Array:
-        file, number = self._groups[group]
-        name, width = self._schema.stored_names[column], self._names.of("_cdc_columns")
-        wanted = [self._names.of(image, name), width]
-        rows = self._names.from_files(file.read_row_group(number, columns=wanted))
-        count = file.metadata.row_group(number).num_rows
-        widths = whole(rows["_cdc_columns"])
+        name, added = self._schema.stored_names[column], self.added.get(column)
+        wanted = [self._names.of(image, name)]
+        if added is not None:
+            wanted.append(self._names.of("_cdc_columns"))
+        rows = self._names.from_files(self._read(group, wanted))
+        count = int(self._starts[group + 1] - self._starts[group])
+        widths = None if added is None else whole(rows["_cdc_columns"])
         images = (
             whole(rows[image])
             if image in rows.column_names  # the file may be older than the column
             else pa.array([{}] * count, pa.struct([]))
         )
-        return _field_of(images, name, kind, widths, self.added.get(column))
+        return _field_of(images, name, kind, widths, added)
 
 
 def _counted(values: pa.ChunkedArray) -> dict[str, int]:
@@ -471,7 +514,7 @@ def _field_of(
     image: pa.StructArray,
     name: str,
     kind: pa.DataType,
-    widths: pa.Array,
+    widths: pa.Array | None,
     added: AddedColumn | None,
 ) -> pa.Array:
     """A field of an image; the file may be older than it. Rows from before it was ``added`` have
@@ -481,7 +524,7 @@ def _field_of(
         if image.type.get_field_index(name) < 0
         else pc.struct_field(image, name).cast(kind)
     )
-    if added is None or not added.default.is_valid:
+    if added is None or widths is None or not added.default.is_valid:
         return values
     is_older = pc.and_(added.are_older(widths), image.is_valid())
     return pc.if_else(is_older, added.default.cast(kind), values)

@@ -8,7 +8,7 @@ Keys are equal as in Spark: 0 and -0 are one key, NaN is equal to itself, NULL t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -39,6 +39,7 @@ from cdc_core.stage.layout import (
 
 _NEVER = np.iinfo(np.int64).max
 _MINE, _THEIRS = "mine", "theirs"
+_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 
 
 def double_key(schema: TableSchema) -> CdcError:
@@ -129,6 +130,13 @@ class Merge(Protocol):
         """The rows of the mirror as they are after the window, in their order."""
         ...
 
+    def changed(
+        self, column: str, effects: Effects, read: Callable[[], pa.Array]
+    ) -> pa.Array | None:
+        """A column of rows of the mirror as it is after the window, which deletes none of them;
+        None where it is as it was. ``read`` gives its values."""
+        ...
+
     @property
     def rows_inserted(self) -> int:
         """How many rows are new, when all of the mirror's are looked at."""
@@ -164,7 +172,7 @@ class WindowMerge(Merge):
         read_scn: int | None,
     ) -> None:
         self._schema, self._columns = schema, mirror_schema(schema)
-        self._rows = rows.combine_chunks()
+        self._rows = pa.Table.from_arrays(list(map(whole, rows.columns)), schema=rows.schema)
         self._absent, self._covered_scn, self._read_scn = tuple(absent), covered_scn, read_scn
         self.read_scn = read_scn or 0
         self._scn, self._ordinal = (rows[one].to_numpy() for one in (COMMIT_SCN, ORDINAL))
@@ -241,20 +249,34 @@ class WindowMerge(Merge):
         window's row lacks keeps its value."""
         if not effects.change_something:
             return there
-        as_is = np.arange(there.num_rows)
-        anew = as_is.copy()
-        anew[effects.updates] = there.num_rows + np.arange(int(effects.updates.sum()))
-        sent = pa.array(effects.source[effects.updates])
-        kept = ~effects.deletes
-        columns = []
-        for field in self._columns:
-            values = whole(there[field.name])
-            places = as_is if field.name in self._schema.key else anew
-            if field.name in self._lacks:
-                places = np.where(self._lacks[field.name][effects.source], as_is, anew)
-            own = whole(self._rows[field.name]).take(sent)
-            columns.append(pa.concat_arrays([values, own]).take(pa.array(places[kept])))
-        return pa.Table.from_arrays(columns, schema=self._columns)
+        columns = [
+            _with_values(whole(there[name]), *self._values(name, effects))
+            for name in self._columns.names
+        ]
+        rows = pa.Table.from_arrays(columns, schema=self._columns)
+        return rows.filter(pa.array(~effects.deletes)) if effects.deletes.any() else rows
+
+    def changed(
+        self, column: str, effects: Effects, read: Callable[[], pa.Array]
+    ) -> pa.Array | None:
+        """A column of rows of the mirror as it is after the window, which deletes none of them;
+        None where it is as it was."""
+        places, own = self._values(column, effects)
+        if not len(places):
+            return None
+        values = read()
+        if _are_same(values.take(pa.array(places)), own):
+            return None
+        return _with_values(values, places, own)
+
+    def _values(self, column: str, effects: Effects) -> tuple[Rows, pa.Array]:
+        """The places of the rows that get the window's value of a column, and these values."""
+        places = np.flatnonzero(effects.updates)
+        if column in self._schema.key:
+            places = places[:0]
+        elif column in self._lacks:
+            places = places[~self._lacks[column][effects.source[places]]]
+        return places, whole(self._rows[column]).take(pa.array(effects.source[places]))
 
     @property
     def rows_inserted(self) -> int:
@@ -316,6 +338,13 @@ class TruncationMerge(Merge):
         """The rows that stay."""
         return there.filter(pa.array(~effects.deletes))
 
+    def changed(
+        self, column: str, effects: Effects, read: Callable[[], pa.Array]
+    ) -> pa.Array | None:
+        """None: rows that stay are as they were."""
+        del column, effects, read
+        return None
+
     def inserted(self) -> pa.Table:
         """None."""
         return self._columns.empty_table()
@@ -323,6 +352,24 @@ class TruncationMerge(Merge):
     def _are_older(self, there: pa.Table) -> Flags:
         older: Flags = pc.fill_null(pc.less(there[COMMIT_SCN], self.least_scn), False).to_numpy()
         return older
+
+
+def _with_values(values: pa.Array, places: Rows, own: pa.Array) -> pa.Array:
+    """Values of which those at some places are others."""
+    if not len(places):
+        return values
+    mask = np.zeros(len(values), dtype=np.bool_)
+    mask[places] = True
+    return pc.replace_with_mask(values, pa.array(mask), own)
+
+
+def _are_same(values: pa.Array, others: pa.Array) -> bool:
+    """Are two columns the same, bit by bit?"""
+    bits = _BITS.get(values.type)
+    if bits is not None:
+        values, others = values.view(bits), others.view(bits)
+    same: bool = values.equals(others)
+    return same
 
 
 def places_of(there: pa.Table, keys: pa.Table) -> Rows:

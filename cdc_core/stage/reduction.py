@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,7 @@ import pyarrow.compute as pc
 
 from cdc_core.errors import RESNAPSHOT_HINT, DecodeError
 from cdc_core.runtime.arrow import whole
+from cdc_core.runtime.cores import in_threads
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.carried_columns import NOTHING_CARRIED, CarriedValues
@@ -58,6 +60,9 @@ TWICE = "two rows have one key at the end of a transaction"
 AFTER_DELETE = "a row was updated after it had been deleted"
 
 _SET, _PUT, _DEL = 0, 1, 2
+_MANY_KEYS = 20_000
+"""Columns of so many rows are worth threads."""
+
 _INSERTS = ("c", "r")
 
 
@@ -109,7 +114,7 @@ class _Events:
     xid: Rows
     line: Rows
 
-    def picked(self, places: Rows | Flags) -> _Events:
+    def picked(self, places: Rows | Flags | slice) -> _Events:
         """Some of them, or all in another order."""
         return _Events(*(getattr(self, name)[places] for name in self.__slots__))
 
@@ -137,8 +142,7 @@ def reduce_changes(
     events = _events(changes, carried)
     if len(events.key) == 0:
         return _nothing()
-    order = np.lexsort((events.ordinal, events.xid, events.commit_scn, events.key))
-    events = events.picked(order)
+    events = events.picked(_order(events.ordinal, events.xid, events.commit_scn, events.key))
     keys = int(events.key.max()) + 1
     gone = np.zeros(keys, dtype=np.bool_)
     gone[events.key[events.kind == _DEL]] = True
@@ -157,7 +161,7 @@ def reduce_changes(
         raise _stop(schema, TWICE)
     # Rows that are there stand behind those that went: two rows may have shared the key.
     there, late = events.kind != _DEL, events.ordinal >= CHUNK_ORDINAL_MIN
-    events = events.picked(np.lexsort((events.ordinal, there, late, events.commit_scn, events.key)))
+    events = events.picked(_order(events.ordinal, there, late, events.commit_scn, events.key))
     return _last_of_each(events, changes, schema, absent, gone, carried, has_gaps=has_gaps)
 
 
@@ -185,6 +189,12 @@ def _events(changes: LightChanges, carried: CarriedValues) -> _Events:
         key_codes([whole(table["_cdc_xid"])])[change],
         key_codes([carried.with_row_ids(changes)])[change],
     )
+
+
+def _order(*columns: npt.NDArray[Any]) -> Rows | slice:
+    """As ``numpy.lexsort``: the last column counts first. Where it ascends, nothing is sorted."""
+    first = columns[-1]
+    return slice(None) if (first[1:] > first[:-1]).all() else np.lexsort(columns)
 
 
 def _groups(*columns: Rows) -> Rows:
@@ -382,13 +392,16 @@ def merge_source(
     ``_cdc_new_scn``. Of a key that is gone only the key is there."""
     there = np.where(reduced.is_gone, -1, reduced.rows)
     was = np.where(reduced.is_gone, reduced.rows, -1)
-    columns = []
-    for field in arrow_schema(schema):
-        rows = there if field.name in schema.key else reduced.values.get(field.name, there)
-        values = carried.take(changes, "after", field.name, rows)
-        if field.name in schema.key and reduced.is_gone.any():
-            values = pc.coalesce(values, changes.take("before", field.name, was))
-        columns.append(values)
+
+    def values_of(name: str) -> pa.Array:
+        rows = there if name in schema.key else reduced.values.get(name, there)
+        values = carried.take(changes, "after", name, rows)
+        if name in schema.key and reduced.is_gone.any():
+            values = pc.coalesce(values, changes.take("before", name, was))
+        return values
+
+    run = in_threads if len(reduced) >= _MANY_KEYS else map
+    columns = list(run(values_of, schema.column_names))
     added = {
         COMMIT_SCN: pa.array(reduced.commit_scn),
         ORDINAL: pa.array(reduced.ordinal),

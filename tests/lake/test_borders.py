@@ -39,7 +39,8 @@ INSIDE = {
     # Their callers stand in a block, in the same module.
     "_InDeltaRs.commit", "_opened", "_require_files", "write_file",  # appending.py
     "files_within",  # added_files.py: lake/rows/logged_changes.py asks in reading_layer
-    "_encoded_alone",  # nested_columns.py: in memory
+    "EncodedRows.__init__",  # column_chunks.py: in memory
+    "write_patched",  # patched_files.py: MirrorFiles.reading
     "_copy_bytes",  # placed_files.py: its callers stand in storing
     "_columns",  # checkpoints.py: reading_file
     "_batches_of_mirror",  # in_process.py: ArrowComparison.reading
@@ -52,7 +53,7 @@ INSIDE = {
     "_remove",  # log_retention.py: clean_up_log
     "write_staged",  # staging.py
     "_PartFiles._flush",  # spread_changes.py: spread
-    "LoggedChanges.__init__",  # logged_changes.py: its caller opens files of the lake, in reading_layer
+    "LoggedChanges._file",  # logged_changes.py: its caller opens files of the lake, in reading_layer
     "_train",  # class_archive.py: a JVM that ends there trains nobody
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalake
 
@@ -21,6 +22,7 @@ from cdc_core.delta import appending
 from cdc_core.delta.added_files import AddedFile
 from cdc_core.delta.appending import CommitInfo
 from cdc_core.delta.deletion_vectors import Vector
+from cdc_core.delta.patched_files import write_patched
 from cdc_core.errors import (
     CdcError,
     CommitConflictError,
@@ -204,6 +206,88 @@ def test_files_stay_small_and_in_the_order_of_keys(
 def _bounds(folder: Path) -> list[tuple[int, int]]:
     files = pa.table(DeltaTable(_path(folder)).get_add_actions(flatten=True)).to_pylist()
     return sorted((one["min.ID"], one["max.ID"]) for one in files)
+
+
+def test_columns_that_do_not_change_keep_their_pages(
+    tmp_path: Path, source: Source, lake: Lake, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update that sets a name copies amounts and notes as they are encoded; a delete encodes its row group."""
+    monkeypatch.setattr(rewriting, "SMALL_BYTES", -1)
+    monkeypatch.setattr(rewriting, "ROW_GROUP_ROWS", 1)
+    _filled(source, lake)
+    old = _pages(tmp_path)
+    window = _window(source, lambda tx: tx.update(source.ids[5], {"NAME": "changed"}))
+    window.apply(lake)
+    new = _pages(tmp_path)
+    assert {one for one in old if new[one] != old[one]} == {"NAME", "_cdc_commit_scn", "_cdc_ordinal"}  # fmt: skip
+    assert mirror(source.schema) == source.state(window.scn_high)
+    window = _window(source, lambda tx: tx.delete(source.ids[4]), lambda tx: tx.insert(order(4)))
+    window.apply(lake)
+    window = _window(source, lambda tx: tx.delete(source.ids[6]))
+    window.apply(lake)
+    assert all(new[name] != pages for name, pages in _pages(tmp_path).items())
+    assert mirror(source.schema) == source.state(window.scn_high)
+
+
+def _pages(folder: Path) -> dict[str, bytes]:
+    """The pages of each column of the mirror's one file."""
+    [name] = pa.table(DeltaTable(_path(folder)).get_add_actions())["path"].to_pylist()
+    path = Path(_path(folder)) / name
+    data, group = path.read_bytes(), pq.read_metadata(path).row_group(0)
+    columns = [group.column(at) for at in range(group.num_columns)]
+    starts = [one.dictionary_page_offset or one.data_page_offset for one in columns]
+    return {
+        one.path_in_schema: data[start : start + one.total_compressed_size]
+        for one, start in zip(columns, starts, strict=True)
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_copied_and_encoded_columns_make_one_mirror(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The same windows, one after another, of keys of every kind: in one mirror the pages of columns that stay are copied, in the other all rows are encoded."""
+    monkeypatch.setattr(appending, "ROW_GROUP_ROWS", 7)
+    monkeypatch.setattr(rewriting, "ROW_GROUP_ROWS", 1)
+    case = random_case(Random(kind), kind)
+    sent = pa.Table.from_pylist(case.source, source_schema(case.schema))
+    columns = mirror_schema(case.schema)
+    rows = pa.Table.from_pylist(case.mirror, columns)
+    works = []
+    for name in ("copied", "encoded"):
+        work = TableWork(str(tmp_path / name), "shop", case.schema.table, 0, no_fence, lambda: None)
+        appending.create_table(work.mirror, columns, {}, doing="creating", facts={})
+        file = appending.write_file(work.mirror, columns, rows.to_batches(7), columns.names[:3])
+        assert file is not None
+        added = appending.FileChanges(schema=columns, added=[file])
+        appending.commit_files(
+            work.mirror, added, work.info("loading", "{}", ("l", 1)), fence=no_fence
+        )
+        works.append(work)
+    made: list[Any] = []
+
+    def counted(*given: Any, **more: Any) -> Any:
+        made.append(write_patched(*given, **more))
+        return made[-1]
+
+    monkeypatch.setattr(rewriting, "write_patched", counted)
+    size = sent.num_rows // 6 + 1
+    for at in range(0, sent.num_rows, size):
+        counts = []
+        for work, small in zip(works, (-1, 10**9), strict=True):
+            monkeypatch.setattr(rewriting, "SMALL_BYTES", small)
+            merge = WindowMerge(
+                sent.slice(at, size), case.schema, case.absent, covered_scn=COVERED, read_scn=None
+            )
+            found = rewrite_files(
+                MirrorFiles.read(work), case.schema, merge, {},
+                check=lambda _: None, commit=work.info("merging", "{}", (f"a{at}", 1)),
+            ).counts  # fmt: skip
+            counts.append(found)
+        assert counts[0] == counts[1]
+        assert _held(works[0]) == _held(works[1])
+    assert len(made) > 3
+    assert None not in made
 
 
 def test_no_file_stays_of_a_window_that_fails(

@@ -5,8 +5,10 @@ That is MERGE by columns: of the files between whose bounds a key of the window 
 a row changes are written into new files together with the rows that are new, and one commit
 exchanges them, right behind the version that was read or not at all. Files are taken in the order
 of their keys and stay small, so that a window of other keys finds few to write: small ones are put
-together, large ones cut. Rows pass in batches; what is held is the window's rows, one per key, and
-by row of the mirror that changes its place and the number of the row that changes it.
+together, large ones cut. In others, of which few rows go, columns that do not change keep their
+pages (:mod:`~cdc_core.delta.patched_files`). Rows pass in batches, or row groups; what is held is
+the window's rows, one per key, and by row of the mirror that changes its place and the number of
+the row that changes it.
 
 Where deletion vectors are switched on, a file stays, its vector names the rows that change too, and
 they come with the new ones (:func:`plan_files`).
@@ -22,7 +24,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +36,7 @@ import pyarrow.parquet as pq
 
 from cdc_core.delta.altering import TableMetadata, commit_change
 from cdc_core.delta.appending import (
+    ROW_GROUP_ROWS,
     CommitInfo,
     FileChanges,
     MarkedFile,
@@ -52,13 +57,15 @@ from cdc_core.delta.deletion_vectors import (
 )
 from cdc_core.delta.errors import conflict
 from cdc_core.delta.history import filesystem_of
+from cdc_core.delta.patched_files import RowGroup, write_patched
 from cdc_core.lake.mirror.files import MirrorFiles, files_near, in_columns, without
 from cdc_core.lake.mirror.merge import counts_as_metadata
 from cdc_core.lake.mirror.merge_audit import check_written
 from cdc_core.lake.mirror.ways import gets_vectors, marks_rows
 from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.model.reports import WriteWay
-from cdc_core.runtime.cores import worker_threads
+from cdc_core.runtime.arrow import whole
+from cdc_core.runtime.cores import in_threads, worker_threads
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Bounds, Rows
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
@@ -75,6 +82,9 @@ _BATCH_BYTES = 16 * 1024 * 1024
 
 _KEYS_AT_ONCE = 262_144
 """So many rows of key columns."""
+
+_GROUP_BYTES_MAX = 2 * _BATCH_BYTES
+"""A row group of more bytes is not held whole."""
 
 DELETED_SHARE_MAX = 0.2
 """A file of which more rows would be deleted is written anew: with less, some five rows are written
@@ -231,9 +241,8 @@ def rewrite_files(
         seen = [replace(one, statistics=mirror.said(one.file.name).statistics) for one in seen]
         marks = marks_rows(mirror, names)
         plan = plan_files(seen, merge.rows_inserted, marks=marks)
-    rows = _rows(filesystem, root, columns, plan, merge)
     with mirror.reading("rewriting files of a mirror"):
-        new = _written(work.mirror, columns, rows)
+        new = _anew(work.mirror, columns, plan, merge)
         marked, vectors = _marked(filesystem, root, plan.marked)
     files = FileChanges(
         schema=columns,
@@ -409,18 +418,82 @@ def _marked(
     ], file
 
 
-def _written(mirror: str, columns: pa.Schema, rows: Iterator[pa.RecordBatch]) -> list[NewFile]:
-    """Rows in new files that no commit names yet."""
+def _anew(mirror: str, columns: pa.Schema, plan: _Plan, merge: Merge) -> list[NewFile]:
+    """The rows of the plan in new files that no commit names yet: files whose columns change in
+    their places one by one, each by a thread, all other rows one behind the other."""
     files: list[NewFile] = []
+    patched: set[str] = set()
+
+    def patch(one: _Seen) -> None:
+        changed = partial(_changed_columns, columns, one, places_of(one.deleted), merge)
+        file = write_patched(
+            mirror,
+            one.file.name,
+            columns,
+            changed,
+            columns.names[:MIRROR_INDEXED],
+            group_bytes_max=_GROUP_BYTES_MAX,
+        )
+        if file is not None:
+            files.append(file)
+            patched.add(one.file.name)
+
+    with _removed_at_failure(mirror, files):
+        in_threads(patch, [one for one in plan.rewritten if _is_patched(one)])
+        others = [one for one in plan.rewritten if one.file.name not in patched]
+        rows = _rows(*filesystem_of(mirror), columns, replace(plan, rewritten=others), merge)
+        files += _written(mirror, columns, rows)
+    return files
+
+
+def _is_patched(one: _Seen) -> bool:
+    """May the file stay as it is but for the columns that change? Where it is neither small nor
+    large, and few of its row groups lose rows."""
+    rows_lost = len(one.deleted) + int(one.effects.deletes.sum())
+    is_fit = SMALL_BYTES < one.file.bytes <= PORTION_BYTES // 2
+    return is_fit and rows_lost <= one.rows // (2 * ROW_GROUP_ROWS)
+
+
+def _changed_columns(
+    columns: pa.Schema, one: _Seen, gone: Places, merge: Merge, group: RowGroup
+) -> pa.Table:
+    """What is to be encoded of a row group: all that is left where it loses rows, else the columns
+    that change."""
+    effects = one.of(group.start, group.rows)
+    low, high = np.searchsorted(gone, [group.start, group.start + group.rows])
+    if low < high or effects.deletes.any():
+        return _after(group.read(columns.names), group.start, one, gone, merge)
+    found = {}
+    if effects.updates.any():
+        for name in columns.names:
+            values = merge.changed(name, effects, partial(_column_of, group, name))
+            if values is not None:
+                found[name] = values
+    return pa.table(found, pa.schema([columns.field(name) for name in found]))
+
+
+def _column_of(group: RowGroup, name: str) -> pa.Array:
+    return whole(group.read([name])[name])
+
+
+@contextmanager
+def _removed_at_failure(mirror: str, files: Sequence[NewFile]) -> Iterator[None]:
     try:
-        while (first := next(rows, None)) is not None:
-            portion = _portion(first, rows)
-            file = write_file(mirror, columns, portion, columns.names[:MIRROR_INDEXED])
-            files += [] if file is None else [file]
+        yield
     except BaseException:
         for file in files:
             remove_file(mirror, file)
         raise
+
+
+def _written(mirror: str, columns: pa.Schema, rows: Iterator[pa.RecordBatch]) -> list[NewFile]:
+    """Rows in new files that no commit names yet."""
+    files: list[NewFile] = []
+    with _removed_at_failure(mirror, files):
+        while (first := next(rows, None)) is not None:
+            portion = _portion(first, rows)
+            file = write_file(mirror, columns, portion, columns.names[:MIRROR_INDEXED])
+            files += [] if file is None else [file]
     return files
 
 
@@ -441,20 +514,24 @@ def _rows(
     for one in plan.rewritten:
         start, gone = 0, places_of(one.deleted)
         for batch in _batches(filesystem, f"{root}/{one.file.name}", columns, _BATCH_ROWS):
-            effects = one.of(start, batch.num_rows)
-            read = pa.Table.from_batches([batch])
-            there = without(read, gone, start)
-            if there.num_rows < read.num_rows:
-                is_left = np.ones(read.num_rows, dtype=np.bool_)
-                is_left[gone[(gone >= start) & (gone < start + read.num_rows)] - start] = False
-                effects = Effects(
-                    effects.source[is_left], effects.updates[is_left], effects.deletes[is_left]
-                )
+            rows = _after(pa.Table.from_batches([batch]), start, one, gone, merge)
             start += batch.num_rows
-            yield from merge.merged(there, effects).to_batches()
+            yield from rows.to_batches()
     for one in plan.marked:
         yield from _changed(filesystem, f"{root}/{one.file.name}", columns, one, merge)
     yield from merge.inserted().combine_chunks().to_batches()
+
+
+def _after(rows: pa.Table, start: int, one: _Seen, gone: Places, merge: Merge) -> pa.Table:
+    """Rows of a file, from a place on, as they are after the window."""
+    effects, there = one.of(start, rows.num_rows), without(rows, gone, start)
+    if there.num_rows < rows.num_rows:
+        is_left = np.ones(rows.num_rows, dtype=np.bool_)
+        is_left[gone[(gone >= start) & (gone < start + rows.num_rows)] - start] = False
+        effects = Effects(
+            effects.source[is_left], effects.updates[is_left], effects.deletes[is_left]
+        )
+    return merge.merged(there, effects)
 
 
 def _changed(
