@@ -8,6 +8,7 @@ costs a sync, a request to S3 and a digest. Each table's rows stay in LogMiner's
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
@@ -35,6 +36,9 @@ gone or longer."""
 GROUP_ROWS = 5_000
 """A table with so many rows of what is held is written in any case: longer row groups would gain
 nothing."""
+FULL_GROUP_ROWS = 20_000
+"""A table that has so many, and half of what is held, is written at once: its rows are encoded
+while Oracle makes the next ones."""
 OWN_FILE_BYTES = 1024**2
 """A table with so much redo at once, as it is in memory, gets a file of its own."""
 OWN_FILES_MAX = 100
@@ -114,6 +118,7 @@ class RedoFiles(WindowFiles[TableId | None]):
     def __init__(self, landing: LandingStore, folder: str) -> None:
         super().__init__(landing, folder)
         self._held: dict[TableId, list[pa.RecordBatch]] = {}
+        self._rows_of = Counter[TableId]()
         self._held_rows = self._held_bytes = 0
         self._own: set[TableId] = set()
 
@@ -121,11 +126,15 @@ class RedoFiles(WindowFiles[TableId | None]):
         """Append rows of ``REDO_SCHEMA``, in LogMiner's order."""
         if rows.num_rows == 0:
             return
+        most = 0
         for table, own in _by_table(rows):
             self._held.setdefault(table, []).append(own)
+            self._rows_of[table] += own.num_rows
+            most = max(most, self._rows_of[table])
         self._held_rows += rows.num_rows
         self._held_bytes += rows.nbytes
-        if self._held_rows >= HELD_ROWS_MAX or self._held_bytes >= HELD_BYTES_MAX:
+        is_full = most >= max(FULL_GROUP_ROWS, self._held_rows / 2)
+        if is_full or self._held_rows >= HELD_ROWS_MAX or self._held_bytes >= HELD_BYTES_MAX:
             self._write_fullest()
 
     def close(self) -> list[LandedFile]:
@@ -137,18 +146,17 @@ class RedoFiles(WindowFiles[TableId | None]):
     def _write_fullest(self) -> None:
         """Write tables, those with most rows first, until half of the held rows are written, and
         every table with many rows."""
-        rows_of = {table: sum(own.num_rows for own in held) for table, held in self._held.items()}
-        written, enough = 0, self._held_rows / 2
-        for table in sorted(rows_of, key=lambda one: (-rows_of[one], one)):
+        enough = self._held_rows / 2
+        for table, count in sorted(self._rows_of.items(), key=lambda one: (-one[1], one[0])):
             rows = self._taken(table)
-            if written < enough or rows.num_rows >= GROUP_ROWS:
+            if self._held_rows > enough or count >= GROUP_ROWS:
                 self._write(table, rows)
-                written += rows.num_rows
+                self._held_rows -= count
+                del self._rows_of[table]
             else:
                 # A copy: a slice would keep in memory what lies beside it.
-                copied = rows.take(pa.array(np.arange(rows.num_rows)))
+                copied = rows.take(pa.array(np.arange(count)))
                 self._held[table] = copied.combine_chunks().to_batches()
-        self._held_rows = sum(rows_of.values()) - written
         self._held_bytes = sum(own.nbytes for held in self._held.values() for own in held)
 
     def _taken(self, table: TableId) -> pa.Table:

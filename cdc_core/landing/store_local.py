@@ -76,7 +76,6 @@ class LocalLandingStore:
             place = self._root / folder / landed.name
             temporary.replace(place)
             self._verifier.know(place, landed)
-            sync_folder(self._root / folder)
 
         return ParquetLandingWriter(
             self._root / folder, name, schema, dictionary=dictionary, publish=publish
@@ -92,6 +91,7 @@ class LocalLandingStore:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
+            sync_folder(place)  # what the manifest names is there before it
             try:
                 # A hard link, unlike a rename, fails where the name is taken: two writers cannot
                 # both win.

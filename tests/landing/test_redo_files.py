@@ -113,6 +113,23 @@ def test_small_tables_share_a_file_and_a_large_one_has_its_own(
     assert writing.by_table == {'HR."Dept"': (0,), "HR.EMP": (1,), "SHOP.EMP": (0,)}
 
 
+def test_a_table_with_many_rows_is_written_while_others_wait(
+    landing: LandingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is left to be encoded at the end but the last rows; tables with few wait for more."""
+    monkeypatch.setattr(redo_files, "FULL_GROUP_ROWS", 10)
+    many, few = TABLES[:2]
+    with RedoFiles(landing, "w") as writing:
+        for start in range(0, 32, 4):
+            writing.write(batch([(few, start), *((many, start + at) for at in (1, 2, 3))]))
+            assert writing._rows_of[many] < 10
+        assert dict(writing._rows_of) == {few: 8}
+        assert writing._held_rows == 8
+        files = writing.close()
+    for table, wanted in ((few, [*range(0, 32, 4)]), (many, [at for at in range(32) if at % 4])):
+        assert landed_rows(landing, files, writing.by_table[str(table)], table) == wanted
+
+
 def test_no_more_is_held_than_is_allowed(
     landing: LandingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
