@@ -174,10 +174,10 @@ class _Printed:
 
 def _literals(values: pa.Array, column: Column) -> pa.Array:
     if column.data_type == "DATE":
-        moments = pc.strftime(values.cast(pa.timestamp("s")), "%Y-%m-%d %H:%M:%S")
+        moments = pc.cast(values.cast(pa.timestamp("s")), pa.string())
         return _joined("TO_DATE('", moments, "', 'YYYY-MM-DD HH24:MI:SS')")
     if column.data_type.startswith("TIMESTAMP"):
-        return _joined("TO_TIMESTAMP('", pc.strftime(values, "%Y-%m-%d %H:%M:%S"), "')")
+        return _joined("TO_TIMESTAMP('", pc.cast(values, pa.string()), "')")
     return _joined("'", pc.replace_substring(pc.cast(values, pa.string()), "'", "''"), "'")
 
 
@@ -229,12 +229,13 @@ class Flights:
     def remark(self, ids: Ids, times: int) -> list[Events]:
         """So many remarks on each of these rows, at random places."""
         chance = np.random.default_rng(len(ids) + times)
-        found = []
+        found, old = [], self._printed(ids)
         for number in range(times):
             at = number + chance.random(len(ids))
-            old = self._printed(ids)
             self.remarks[ids] += 1
-            found.append(Events("u", self, ids, at, old.updates(self._printed(ids), _REMARK)))
+            new = self._printed(ids)
+            found.append(Events("u", self, ids, at, old.updates(new, _REMARK)))
+            old = new
             self.changes["u"] += len(ids)
         return found
 

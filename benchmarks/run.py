@@ -37,7 +37,7 @@ from benchmarks.history import FOLDER, keep, path_of, regressions
 BENCHMARKS: Mapping[str, int] = {
     "windows": 720,
     "merging": 1200,
-    "in_dagster": 900,
+    "in_dagster": 1200,
     "window_cost": 180,
     "snapshot": 300,
     "growth": 360,
@@ -56,7 +56,7 @@ BENCHMARKS: Mapping[str, int] = {
     "sessions": 180,
     "chunk_sessions": 180,
     "chunk_files": 120,
-    "many_tables": 180,
+    "many_tables": 480,
     "reconcile": 180,
     "flights_year": 600,
 }

@@ -2,33 +2,25 @@
 than 10,000 rows a second?
 
 One session of LogMiner uses one CPU of the database, so a source that is behind gives each session
-so many rows and no more. That is made so here: every window's rows are fetched once from the
-embedded Oracle through the real driver and kept, and are then given again to each pass over that
-window at 10,000 rows a second and session. Everything else is real: each session's connection, its
-proofs of the logs, its LogMiner session, dictionary, metadata store and landing. The result is
-right if all numbers of sessions land the same bytes as the pass that was not slowed.
+so many rows and no more (``benchmarks/slowed.py``). Everything else is real: each session's
+connection, its proofs of the logs, its LogMiner session, dictionary, metadata store and landing.
+The result is right if all numbers of sessions land the same bytes as the pass that was not slowed.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-import time
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
 import oracledb
-import pyarrow as pa
 
 from benchmarks.common import Form, Result, measured
+from benchmarks.slowed import Slowed
 from cdc_core.config import SourceConfig
 from cdc_core.landing.layout import windows_folder
-from cdc_core.oracle.prefetch import prefetched
-from cdc_core.oracle.session import OracleSession
 from cdc_core.steps import Pipeline
 from pipelines.demo.server import Served, serving
 from tests.steps.memory_lake import MemoryLake
@@ -46,8 +38,6 @@ _TABLE = (
 _NEW_ROWS = """
 INSERT INTO NOTES SELECT :first + LEVEL, RPAD('note ', 200, 'x'), LEVEL / 7, SYSDATE FROM DUAL CONNECT BY LEVEL <= :rows"""
 
-Fetch = Any
-
 
 def rows(form: Form = Form.NORMAL) -> list[Result]:
     """Rows of V$LOGMNR_CONTENTS a second that land with each number of sessions."""
@@ -57,17 +47,17 @@ def rows(form: Form = Form.NORMAL) -> list[Result]:
             Path(name), served, WINDOW_BYTES if form is Form.LONG else SMALL_WINDOW_BYTES
         )
         windows = source.plan(changes)
-        slowed = _Slowed()
+        slowed = Slowed(ROWS_PER_SECOND, _range)
         with slowed.recording():
             source.capture("recorded", sessions=1)
         expected = source.digests("recorded")
-        found = {}
+        found, is_right = {}, True
         for sessions in SESSIONS:
             with slowed.replaying(), measured() as watch:
                 source.capture(str(sessions), sessions=sessions)
             found[sessions] = slowed.fetched / watch.seconds
-            slowed.is_right &= source.digests(str(sessions)) == expected
-    correct = slowed.is_right and len(expected) >= windows > max(SESSIONS)
+            is_right &= source.digests(str(sessions)) == expected
+    correct = is_right and len(expected) >= windows > max(SESSIONS)
     return [
         Result(
             f"{sessions} sessions read {windows} windows of {slowed.fetched:,} LogMiner rows from a source of {ROWS_PER_SECOND:,} rows/s a session",
@@ -82,63 +72,10 @@ def rows(form: Form = Form.NORMAL) -> list[Result]:
     ]
 
 
-@dataclass(slots=True)
-class _Slowed:
-    """Keeps what passes fetched, by their range, and gives it again slowly. ``fetched`` are the
-    rows that the last replay gave."""
-
-    batches: dict[tuple[int, int], list[pa.RecordBatch]] = field(default_factory=dict)
-    fetched: int = 0
-    is_right: bool = True
-    fetch_really: Fetch = OracleSession.fetch_batches
-
-    @contextmanager
-    def recording(self) -> Iterator[None]:
-        """Keep the rows for the block."""
-
-        def fetch(session: OracleSession, sql: str, binds: Any = None, **more: Any) -> Any:
-            found = self.fetch_really(session, sql, binds, **more)
-            return self._kept(_range(binds), found) if _is_mining(sql) else found
-
-        with patch.object(OracleSession, "fetch_batches", fetch):
-            yield
-
-    @contextmanager
-    def replaying(self) -> Iterator[None]:
-        """Give them slowly for the block."""
-        self.fetched = 0
-
-        def fetch(session: OracleSession, sql: str, binds: Any = None, **more: Any) -> Any:
-            if not _is_mining(sql):
-                return self.fetch_really(session, sql, binds, **more)
-            return prefetched(self._slowly(_range(binds)))
-
-        with patch.object(OracleSession, "fetch_batches", fetch):
-            yield
-
-    def _kept(
-        self, key: tuple[int, int], found: Generator[pa.RecordBatch]
-    ) -> Generator[pa.RecordBatch]:
-        kept = self.batches[key] = []
-        for batch in found:
-            kept.append(batch)
-            yield batch
-
-    def _slowly(self, key: tuple[int, int]) -> Iterator[pa.RecordBatch]:
-        due = time.perf_counter()
-        for batch in self.batches[key]:
-            due += batch.num_rows / ROWS_PER_SECOND
-            time.sleep(max(0.0, due - time.perf_counter()))
-            self.fetched += batch.num_rows
-            yield batch
-
-
-def _is_mining(sql: str) -> bool:
-    return "FROM V$LOGMNR_CONTENTS" in sql
-
-
-def _range(binds: Mapping[str, int]) -> tuple[int, int]:
-    return binds["scn_low"], binds["scn_high"]
+def _range(sql: str, binds: Mapping[str, int]) -> tuple[int, int] | None:
+    """Whose rows a pass over LogMiner's view reads."""
+    is_mining = "FROM V$LOGMNR_CONTENTS" in sql
+    return (binds["scn_low"], binds["scn_high"]) if is_mining else None
 
 
 @dataclass(frozen=True, slots=True)

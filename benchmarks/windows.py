@@ -46,23 +46,20 @@ def rows(form: Form) -> Iterator[Result]:
         yield from _found(ten, {f"{TABLES} tables, mixed changes": ten.mixed})
 
 
-def _found(lake: _Lake, questions: Mapping[str, Callable[[int], MadeWindow]]) -> list[Result]:
-    costs = {question: lake.costs(make) for question, make in questions.items()}
-    correct = lake.is_right()
-    return [
-        Result(
+def _found(lake: _Lake, questions: Mapping[str, Callable[[int], MadeWindow]]) -> Iterator[Result]:
+    for question, make in questions.items():
+        changes, cost = lake.costs(make)
+        yield Result(
             f"window to Delta, {question}: {changes:,} changes of 19 columns",
             changes / cost.seconds,
             "changes/s",
             "the goal",
             GOAL,
             goal=1.0,
-            correct=correct,
+            correct=lake.is_right(),
             cost=cost,
             is_warm=True,
         )
-        for question, (changes, cost) in costs.items()
-    ]
 
 
 class _Lake:
