@@ -130,7 +130,10 @@ def _document(path: Path, number: int | None) -> YamlFile:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            "the configuration file cannot be read", hint=str(error), file=path
+            "the configuration file cannot be read",
+            hint="Name a YAML file in UTF-8 that this user may read.",
+            file=path,
+            reason=getattr(error, "strerror", None) or "it is not UTF-8",
         ) from error
     documents = read_yaml(text)
     if number is not None and number < len(documents):

@@ -24,6 +24,7 @@ with room, quota, limit of a file's size, a file system that is mounted to be re
 fails, rights, and a network file system that is gone."""
 
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
+_NO_FOLDER = re.compile(r"Could not create local directory.*\bcode: (\d+)", re.DOTALL)
 _BUCKET_ERROR = re.compile(r"Generic (S3|MicrosoftAzure|GCS) error")
 _DISK_CLASSES = ("java.io.", "java.nio.file.", "org.apache.hadoop.fs.FSError")
 _REMOTE_CLASSES = ("org.apache.hadoop.fs.s3a.", "org.apache.hadoop.fs.azurebfs.")
@@ -67,6 +68,8 @@ def _reason_of(error: Exception) -> str | None:
         return None if is_missing else os.strerror(code) if code else "it failed"
     if code in _CODES:
         return os.strerror(code)
+    if no_folder := _NO_FOLDER.search(str(error)):  # of a table that is still to be made
+        return os.strerror(int(no_folder[1]))
     bucket = _BUCKET_ERROR.search(str(error))
     return f"{bucket[1]} failed" if bucket else None
 

@@ -117,7 +117,8 @@ def snapshot_all(
 
 def capture(
     until: Annotated[
-        int | None, typer.Option("--until", metavar="SCN", help="Capture up to this SCN only.")
+        int | None,
+        typer.Option("--until", metavar="SCN", min=1, help="Capture up to this SCN only."),
     ] = None,
     config: ConfigOption = None,
 ) -> None:
@@ -633,8 +634,12 @@ def _chosen(
         )
     low = 0 if scn_from is None else scn_from
     high = float("inf") if scn_to is None else scn_to
-    return [
-        window
-        for window in _windows(pipeline, "applied")
-        if low <= window.scn_low and window.scn_high <= high
-    ]
+    applied = _windows(pipeline, "applied")
+    chosen = [one for one in applied if low <= one.scn_low and one.scn_high <= high]
+    if not chosen:
+        raise ConfigError(
+            "no window that was applied lies in this range",
+            hint="`redolake windows` lists them with their SCNs.",
+            applied=len(applied),
+        )
+    return chosen

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from cdc_core.errors import ConfigError
 from cdc_core.model.wording import counted
 from pipelines.commands.shared import (
     EXIT_TABLES_FAILED,
@@ -33,6 +34,12 @@ def history(
     the others still do.
     """
     with opened(config, oracle=False) as pipeline:
+        if not any(pipeline.config.has_history(one.table) for one in pipeline.config.tables):
+            raise ConfigError(
+                "no table has a history",
+                hint="Set lake.history, or history of a table, to scd2 or soft_deletes.",
+                source=pipeline.source,
+            )
         found = list(pipeline.keep_history(tables_of(table), anew=rebuild))
     for one in found:
         said = (

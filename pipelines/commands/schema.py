@@ -37,10 +37,11 @@ def show(
         definitions = pipeline.records.definitions(named, at)
     if not definitions:
         raise ConfigError(
-            "Redolake knows no definition of this table as of that SCN",
+            "Redolake knows no definition of this table"
+            + ("" if as_of is None else " as of that SCN"),
             hint="`redolake table list` lists the tables. Redolake knows a table from its first snapshot on.",
             table=named,
-            as_of=as_of,
+            **({} if as_of is None else {"as_of": as_of}),
         )
     if json:
         print_json(

@@ -41,6 +41,17 @@ def append(path: str) -> None:
     commit_files(path, FileChanges(schema=SCHEMA, added=[file]), info, fence=lambda: None)
 
 
+def test_a_lake_whose_disk_is_not_mounted_may_pass(tmp_path: Path) -> None:
+    """No table stops for it: ``lake.path`` is a link to a folder that is away."""
+    (tmp_path / "lake").symlink_to(tmp_path / "away" / "lake")
+    path = str(tmp_path / "lake" / "t")
+    with pytest.raises(StoreUnavailableError, match="the lake's storage refuses: File exists"):
+        create(path)
+    (tmp_path / "away" / "lake").mkdir(parents=True)
+    create(path)
+    assert read_log(path) is not None
+
+
 def put_beside(path: str, *windows: int) -> None:
     beside = DeltaSideTable(str(Path(path).parent), "src", "transactions", fence=lambda: None)
     for window in windows or (5,):

@@ -134,6 +134,26 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     assert "Traceback" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["schema", "show", "HR.X"], "no definition of this table (t", id="no-table"),
+        pytest.param(["capture", "--until", "0"], "--until", id="no-scn"),
+    ],
+)
+def test_what_is_not_there_is_not_done(source: StandIn, arguments: list[str], said: str) -> None:
+    result = redolake(*arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr.replace("\n", " ")
+
+
+def test_a_file_that_is_no_text_says_what_it_should_be(tmp_path: Path) -> None:
+    (tmp_path / "defs.yaml").write_bytes(b"\xff\xfe")
+    result = redolake("status", "--config", str(tmp_path))
+    assert result.exit_code == 2
+    assert "Name a YAML file in UTF-8" in result.stderr
+
+
 def test_a_wrong_file_is_told_before_anything_is_opened(tmp_path: Path) -> None:
     file = tmp_path / "defs.yaml"
     file.write_text("type: assets.components.OracleCdc\nattributes: {nam: hr}\n")
@@ -184,6 +204,7 @@ def test_replay_takes_named_windows_or_a_range(source: StandIn) -> None:
         pytest.param([], "no window was named", id="none"),
         pytest.param(["yesterday"], "this is not a window key (key=yesterday)", id="no-window"),
         pytest.param(["5-5"], "window (5, 5] is empty", id="empty"),
+        pytest.param(["--from", "9", "--to", "1"], "lies in this range", id="no-range"),
     ],
 )
 def test_replay_refuses_what_is_no_window(source: StandIn, arguments: list[str], said: str) -> None:

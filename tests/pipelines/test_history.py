@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -169,7 +169,10 @@ def test_a_history_shows_each_moment_as_oracle_did(story: Story, spark_process: 
     assert "Nothing to do" in CliRunner().invoke(app, ["history"]).output
 
 
-def test_who_has_a_history_is_configured_by_table(tmp_path: Path) -> None:
+def test_who_has_a_history_is_configured_by_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody has one, the command does not say that all is well."""
     with running_oracle() as oracle:
         oracle.run("CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY)", "CREATE TABLE TWO (A NUMBER(9))")
         two = {"name": f"{OWNER}.TWO", "identity": "rowid"}
@@ -179,6 +182,11 @@ def test_who_has_a_history_is_configured_by_table(tmp_path: Path) -> None:
             list(pipeline.run_once())
             [kept] = list(pipeline.keep_history())
             assert (kept.table, kept.failed) == (table_id("ONE"), None)
+        with Pipeline(oracle.config(tmp_path, tables=[two], lake=lake)) as pipeline:
+            monkeypatch.setattr(command, "opened", lambda *_, **__: nullcontext(pipeline))
+            result = CliRunner().invoke(app, ["history"])
+            assert (result.exit_code, result.stdout) == (2, "")
+            assert "no table has a history" in result.stderr
             with pytest.raises(ConfigError, match="has no history"):
                 list(pipeline.keep_history([table_id("TWO")]))
 
