@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from cdc_core.capture.attempts import attempts
-from cdc_core.capture.logs.coverage import LogStart, read_log_starts
-from cdc_core.capture.logs.naming import where_logminer_runs
-from cdc_core.capture.logs.proving import check_incarnation
+from cdc_core.capture.logs.coverage import LogStart, log_starts, read_redo_state
+from cdc_core.capture.logs.proving import check_incarnation, refuse_incarnation
 from cdc_core.capture.logs.standby import where_both_run
 from cdc_core.capture.passes.answer import Answer, PassReader, answering
 from cdc_core.capture.passes.joining import uncounted
@@ -96,16 +95,17 @@ class _Turn:
     ) -> None:
         self._session, self._miner = session, miner
         self._work, self._rules, self._segments = work, rules, segments
-        with where_logminer_runs(session, rules.how.logs):
-            # Before the pass, and so before LogMiner: what is still unwritten now began in these
-            # logs.
-            starts = read_log_starts(session)
+        # Before the pass, and so before LogMiner: what is still unwritten now began in these logs.
+        self._redo = read_redo_state(session)
+        refuse_incarnation(self._redo.database.resetlogs_change, work.source.resetlogs_change)
+        starts = log_starts(self._redo)
         self._reading = Reading(work.record.mining_low, work.positions, _first_scns(starts))
         unfinished = unfinished_of(work, starts)
         self._question = ask(
             session, work, rules, self._reading, segments=segments, unfinished=unfinished
         )
-        self._living = read_living(session) if work.ledger else None
+        instances = len(self._redo.database.written)
+        self._living = read_living(session, instances) if work.ledger else None
         self._ledger = _ledger_of(work, self._question.tables)
 
     def capture(self, landing: LandingStore, prefetched: Answer | None) -> None:
@@ -119,10 +119,8 @@ class _Turn:
             landing=landing,
             folder=folder,
         )
-        with where_both_run(session, self._miner, self._rules.how):
-            incarnation = check_incarnation(session, work.source.resetlogs_change)
-            with self._answer(prefetched, incarnation) as answer:
-                landed = rows.land(answer.rows(), self._still_open)
+        with self._answer(prefetched) as answer:
+            landed = rows.land(answer.rows(), self._still_open)
         if not self._question.still_names(session):
             raise LogsChangedError(
                 "captured tables were renamed or dropped while their redo was read",
@@ -139,7 +137,7 @@ class _Turn:
             incomplete=self._ledger.incomplete,
         )
         left = stream_ends(mined)
-        check_incarnation(session, incarnation)
+        check_incarnation(session, work.source.resetlogs_change)
         manifest = self._manifest(mined, left, landed, rows.rows_by_table, started)
         manifest = work.complete(manifest) if work.complete else manifest
         definitions = keep_definitions(landing, work.source.name, manifest.schemas)
@@ -147,7 +145,7 @@ class _Turn:
         _log(manifest, self._released(landed))
 
     @contextmanager
-    def _answer(self, prefetched: Answer | None, incarnation: int) -> Iterator[Answer]:
+    def _answer(self, prefetched: Answer | None) -> Iterator[Answer]:
         """The prefetched rows if they answer what the window asks; else those of a pass of its
         own."""
         if prefetched is not None and prefetched.question == self._question:
@@ -155,7 +153,10 @@ class _Turn:
             yield prefetched
             return
         reader = PassReader(self._question, self._reading, self._work.ledger)
-        with answering(self._session, self._miner, reader, incarnation) as answer:
+        with (
+            where_both_run(self._session, self._miner, self._rules.how),
+            answering(self._session, self._miner, reader, self._redo) as answer,
+        ):
             yield answer
 
     def _still_open(self) -> list[OpenTransaction]:

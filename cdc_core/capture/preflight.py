@@ -12,12 +12,18 @@ Common Users to View CDB and PDB Information".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, replace
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
-from cdc_core.capture.logs.coverage import cover, read_log_starts, read_logs, read_threads
+from cdc_core.capture.logs.coverage import (
+    cover,
+    log_starts,
+    read_logs,
+    read_redo_state,
+    read_threads,
+)
 from cdc_core.capture.logs.dictionaries import (
     BUILD_SCRIPT,
     needed_from,
@@ -25,7 +31,7 @@ from cdc_core.capture.logs.dictionaries import (
     read_dictionary_marks,
 )
 from cdc_core.capture.logs.flushing import check_flush_table
-from cdc_core.capture.logs.positions import upper_bound
+from cdc_core.capture.logs.positions import bound_of
 from cdc_core.capture.logs.standby import readable_end, where_both_run
 from cdc_core.capture.passes.mining import mining
 from cdc_core.config import LogMinerConfig, LogsBy, TableConfig
@@ -63,8 +69,8 @@ VIEWS = (
 _SESSIONS = "GV$SESSION"
 _TRANSACTIONS = "GV$TRANSACTION"
 _DATABASE = """
-SELECT DATABASE_ROLE, OPEN_MODE, LOG_MODE, SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL FROM V$DATABASE"""
-_FORCE_LOGGING = "SELECT FORCE_LOGGING FROM V$DATABASE"
+SELECT DATABASE_ROLE, OPEN_MODE, LOG_MODE, SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL, FORCE_LOGGING
+  FROM V$DATABASE"""
 _CONTAINERS = "SELECT NAME, OPEN_MODE FROM V$PDBS WHERE NAME <> 'PDB$SEED'"
 _MOUNTED = "MOUNTED"
 _BROKEN_DESTINATIONS = """
@@ -88,13 +94,31 @@ _CONTAINER_CLOSED = "ORA-16331"
 
 
 @dataclass(frozen=True, slots=True)
+class DatabaseFacts:
+    """What V$DATABASE says, in its own words."""
+
+    role: str
+    open_mode: str
+    log_mode: str
+    minimal: str
+    everything: str
+    forced: str
+
+
+@dataclass(frozen=True, slots=True)
 class RedoCheckInput:
-    """What checks of the redo look at: the session of the tables, the one in which LogMiner
-    runs."""
+    """What checks of the redo look at: the session of the tables, the one in which LogMiner runs,
+    and what V$DATABASE says, once that was read."""
 
     session: OracleSession
     miner: OracleSession
     how: LogMinerConfig
+    database: DatabaseFacts | None = None
+
+    @property
+    def facts(self) -> DatabaseFacts:
+        """What V$DATABASE says; it is asked where it was not."""
+        return self.database or _facts(self.session)
 
 
 def check_redo(
@@ -121,8 +145,9 @@ def check_redo(
     findings += SESSIONS_CHECK.find(redo)
     is_blind = any(finding.problem.endswith("V$DATABASE") for finding in findings)
     if not is_blind:
+        redo = replace(redo, database=_facts(session))
         findings += found_by(DATABASE_CHECKS, redo)
-    is_logged = not is_blind and logs_all_columns(session)
+    is_logged = redo.database is not None and redo.database.everything == "YES"
     of_tables = [one for one in REDO_CHECKS if not (is_logged and one is LOGGING)]
     findings += found_by(of_tables, CheckInput(session, tables))
     findings += FLUSH_CHECK.find(redo)
@@ -156,9 +181,13 @@ def _not_there(session: OracleSession, error: PreflightError, logs_by: LogsBy) -
 
 
 def _check_views(given: RedoCheckInput) -> Iterator[Finding]:
-    for view in VIEWS:
+    probes = {view: f"SELECT 1 FROM {view} WHERE ROWNUM = 0" for view in VIEWS}
+    with suppress(PreflightError):  # one by one they say which
+        given.session.fetch_all(" UNION ALL ".join(probes.values()))
+        return
+    for view, probe in probes.items():
         try:
-            given.session.fetch_all(f"SELECT 1 FROM {view} WHERE ROWNUM = 0")
+            given.session.fetch_all(probe)
         except PreflightError:
             grant = view.replace("V$", "V_$")
             yield Finding(
@@ -195,29 +224,33 @@ def _check_sessions(given: RedoCheckInput) -> Iterator[Finding]:
 
 def logs_all_columns(session: OracleSession) -> bool:
     """Does the database log all columns of all tables?"""
-    return bool(session.fetch_all(_DATABASE)[0][-1] == "YES")
+    return _facts(session).everything == "YES"
+
+
+def _facts(session: OracleSession) -> DatabaseFacts:
+    return DatabaseFacts(*session.fetch_all(_DATABASE)[0])
 
 
 def _check_database(given: RedoCheckInput) -> list[Finding]:
-    [(role, open_mode, log_mode, minimal, everything)] = given.session.fetch_all(_DATABASE)
+    facts = given.facts
     findings = []
-    if role != "PRIMARY" or open_mode != "READ WRITE":
+    if facts.role != "PRIMARY" or facts.open_mode != "READ WRITE":
         findings.append(
             Finding(
-                f"the database is not a primary that is open for writing (role {role}, open mode {open_mode}): a standby does not show "
-                "how far its redo is complete",
+                f"the database is not a primary that is open for writing (role {facts.role}, open mode {facts.open_mode}): "
+                "a standby does not show how far its redo is complete",
                 "Name the service of the primary database in oracle.dsn, or open the database: ALTER DATABASE OPEN; capture.standby_dsn lets "
                 "LogMiner read a standby's logs",
             )
         )
-    if log_mode != "ARCHIVELOG":
+    if facts.log_mode != "ARCHIVELOG":
         findings.append(
             Finding(
                 "the database is not in ARCHIVELOG mode",
                 "SHUTDOWN IMMEDIATE; STARTUP MOUNT; ALTER DATABASE ARCHIVELOG; ALTER DATABASE OPEN",
             )
         )
-    if everything != "YES" and minimal not in {"YES", "IMPLICIT"}:
+    if facts.everything != "YES" and facts.minimal not in {"YES", "IMPLICIT"}:
         findings.append(
             Finding(
                 "the database has no supplemental logging",
@@ -230,8 +263,8 @@ def _check_database(given: RedoCheckInput) -> list[Finding]:
 def _check_force_logging(given: RedoCheckInput) -> Iterator[Finding]:
     """May rows be written without redo? Windows notice it, and stop the tables of the
     tablespace."""
-    [(forced,)] = given.session.fetch_all(_FORCE_LOGGING)
-    if forced != "YES":
+    facts = given.facts
+    if facts.forced != "YES":
         yield Finding(
             "FORCE LOGGING is off: a load without redo (NOLOGGING, SQL*Loader UNRECOVERABLE) "
             "into a captured table stops that table",
@@ -321,8 +354,9 @@ def _probe(given: RedoCheckInput) -> Iterator[Finding]:
 
 def _read_newest(session: OracleSession, miner: OracleSession, how: LogMinerConfig) -> None:
     # A thread that was opened a moment ago has no older log.
-    first = max(one.first_change for one in read_log_starts(session).values())
-    high = upper_bound(session, "online")
+    redo = read_redo_state(session)
+    first = max(one.first_change for one in log_starts(redo).values())
+    high = bound_of(redo, "online")
     low = Scn(min(first, high) - 1)
     if how.reads_archived_only:
         # The newest redo is not archived yet; what a window reads lies below.
@@ -342,7 +376,8 @@ def _read_newest(session: OracleSession, miner: OracleSession, how: LogMinerConf
         low = max(low, Scn(dictionary.next_change - 1))
         high = max(high, Scn(low + 1))
     from_ = needed_from(session, how, low)
-    logs = cover(read_logs(miner, from_, how), read_threads(session), from_, high)
+    copies = read_logs(miner, from_, how, online=redo.online)
+    logs = cover(copies, redo.database.threads, from_, high)
     with mining(miner, logs, low, high, how=how):
         miner.fetch_all(_CONTENTS_PROBE)
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from cdc_core.capture import logminer
 from cdc_core.capture.logs import positions
-from cdc_core.capture.logs.coverage import read_logs
+from cdc_core.capture.logs.coverage import RedoState, begin_with, read_logs, read_redo_state
 from cdc_core.capture.logs.dictionaries import refuse_start_without
 from cdc_core.capture.logs.flushing import flush
 from cdc_core.capture.logs.headroom import read_headroom
@@ -30,7 +30,7 @@ from cdc_core.landing.store import LandingStore
 from cdc_core.model.alerts import LogHeadroom
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
-from cdc_core.model.scn import Scn
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import OracleSession
 from cdc_core.oracle.times import times_of
@@ -79,10 +79,11 @@ class LogMinerReader:
                 current=now.snapshot_scn,
             )
         low = Scn((self._config.snapshot.start_reads_from or scn) - 1)
-        high = max(scn, positions.upper_bound(session, how.close_at))
+        redo = read_redo_state(session)
+        high = max(scn, positions.bound_of(redo, how.close_at))
         with miner_of(session, self._database, how) as miner:
             try:
-                prove_logs(session, miner, low, high, now.resetlogs_change, how)
+                prove_logs(session, miner, redo, low, high, how)
             except RedoUnavailableError as error:
                 raise RedoUnavailableError(
                     "the source cannot begin at snapshot.start_scn: redo behind it is gone",
@@ -108,7 +109,8 @@ class LogMinerReader:
         how = self._how
         with self._database.session() as session, miner_of(session, self._database, how) as miner:
             flush(session, self._database, how)
-            high = positions.upper_bound(session, how.close_at)
+            redo = read_redo_state(session)
+            high = positions.bound_of(redo, how.close_at)
             if until is not None:
                 high = min(high, until)
             if high <= low:
@@ -117,10 +119,22 @@ class LogMinerReader:
                 high = min(high, readable_end(session, miner, read_from, how) or low)
                 if high <= low:
                     return []
-            logs = read_logs(miner, read_from, how)
-            windows = cut_windows(low, high, logs, how.window_redo_bytes_max)
+            windows = self._cut(miner, redo, low, high, read_from)
             times = times_of(session, [window.scn_high for window in windows])
         return [NextWindow(window, ended) for window, ended in zip(windows, times, strict=True)]
+
+    def _cut(
+        self, miner: OracleSession, redo: RedoState, low: Scn, high: Scn, read_from: Scn
+    ) -> list[ScnWindow]:
+        """The windows of a range. What fits into one by the online logs alone does so by archived
+        copies of them, which have no more blocks: these are not asked for then."""
+        how = self._how
+        size = how.window_redo_bytes_max
+        if not how.reads_archived_only and begin_with(redo.online, low):
+            windows = cut_windows(low, high, redo.online, size)
+            if len(windows) == 1:
+                return windows
+        return cut_windows(low, high, read_logs(miner, read_from, how, online=redo.online), size)
 
     def capture_window(self, work: WindowWork, landing: LandingStore) -> None:
         """See :meth:`ChangeReader.capture_window`; in one LogMiner pass for all tables."""

@@ -23,6 +23,11 @@ SESSION_ATTEMPTS = 3
 KEPT_SECONDS = 30
 """How long a session is kept that nobody uses: far less than what firewalls and profiles allow an
 idle one."""
+SESSION_SECONDS_MAX = 600
+"""How long a session may serve: memory that LogMiner holds in the server (PGA) ends with it."""
+ANSWERED_SECONDS = 1
+"""Work that would be done again in another session does not ask one whether it is alive that
+answered so short a time ago."""
 _CURRENT = "SELECT CURRENT_SCN FROM V$DATABASE"
 
 
@@ -30,7 +35,8 @@ class OracleDatabase:
     """The database of one source. Several threads may use it: no two have a session at once.
 
     Logging in costs Oracle and us more than most queries of a step do. So a session that was left
-    in good order is kept for the next block, for :data:`KEPT_SECONDS`.
+    in good order is kept for the next block, for :data:`KEPT_SECONDS`, until it is
+    :data:`SESSION_SECONDS_MAX` old.
 
     Args:
         config: How it is reached.
@@ -58,10 +64,10 @@ class OracleDatabase:
         self._kept: list[tuple[float, OracleSession]] = []
 
     @contextmanager
-    def session(self) -> Iterator[OracleSession]:
-        """A session for the block: for queries of the dictionary, and other short ones. It may have
-        served another block."""
-        session = self._take() or self._connect()
+    def session(self, *, asked_after: float = 0) -> Iterator[OracleSession]:
+        """A session for the block, which may have served another one. Whether it is alive is asked,
+        unless it was used less than ``asked_after`` seconds ago."""
+        session = self._take(asked_after) or self._connect()
         try:
             yield session
         except BaseException:
@@ -103,14 +109,17 @@ class OracleDatabase:
         for _, session in kept:
             session.close()
 
-    def _take(self) -> OracleSession | None:
+    def _take(self, asked_after: float) -> OracleSession | None:
         """A kept session that is alive; None if there is none."""
         while True:
             with self._lock:
                 if not self._kept:
                     return None
                 since, session = self._kept.pop()
-            if time.monotonic() - since < KEPT_SECONDS and session.is_alive():
+            now = time.monotonic()
+            idle, age = now - since, now - session.opened
+            is_young = idle < KEPT_SECONDS and age < SESSION_SECONDS_MAX
+            if is_young and (idle < asked_after or session.is_alive()):
                 return session
             session.close()
 
@@ -130,8 +139,8 @@ class OracleDatabase:
         return session
 
     def read(self, work: Callable[[OracleSession], T]) -> T:
-        """Do work that reads much from the database and lands nothing before its end, in a new
-        session; once more in another one where that is lost on the way.
+        """Do work that reads much from the database and lands nothing before its end; once more in
+        a new session where one is lost on the way.
 
         Raises:
             OracleUnavailableError: It was lost at every attempt.
@@ -142,8 +151,10 @@ class OracleDatabase:
             wait=wait_exponential(multiplier=0.5, max=10),
             reraise=True,
         )
+        asked_after: float = ANSWERED_SECONDS
         for attempt in attempts:
-            with attempt, self._connect() as session:
+            with attempt, self.session(asked_after=asked_after) as session:
+                asked_after = 0
                 return work(session)
         raise AssertionError("every attempt returns or raises")
 

@@ -12,8 +12,9 @@ Security Guide 19c, "Exempting Users from Oracle Data Redaction Policies".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from cdc_core.errors import PreflightError
 from cdc_core.model.findings import Finding
@@ -21,15 +22,18 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.schema.dictionary_queries import UserQueries, tables_condition
 
 _POLICIES = """
-SELECT OBJECT_OWNER, OBJECT_NAME, POLICY_NAME
+SELECT PRIVILEGE, NULL, NULL, 'exempt'
+  FROM SESSION_PRIVS
+ WHERE PRIVILEGE IN ('EXEMPT ACCESS POLICY', 'EXEMPT REDACTION POLICY')
+ UNION ALL
+SELECT OBJECT_OWNER, OBJECT_NAME, POLICY_NAME, 'policy'
   FROM ALL_POLICIES
  WHERE ENABLE = 'YES' AND SEL = 'YES' AND {tables}"""
-_REDACTIONS = """
-SELECT OBJECT_OWNER, OBJECT_NAME, POLICY_NAME
+_POLICIES_AND_REDACTIONS = f"""{_POLICIES}
+ UNION ALL
+SELECT OBJECT_OWNER, OBJECT_NAME, POLICY_NAME, 'redaction'
   FROM REDACTION_POLICIES
- WHERE TRIM(ENABLE) = 'YES' AND {tables}"""
-_EXEMPTIONS = """
-SELECT PRIVILEGE FROM SESSION_PRIVS WHERE PRIVILEGE IN ('EXEMPT ACCESS POLICY', 'EXEMPT REDACTION POLICY')"""
+ WHERE TRIM(ENABLE) = 'YES' AND {{tables}}"""
 
 
 @contextmanager
@@ -64,17 +68,25 @@ def refuse_hidden(session: UserQueries, table: TableId) -> None:
 def policies_on(session: UserQueries, tables: Sequence[TableId]) -> list[Finding]:
     """The policies that would hide rows or values of tables from this session's queries, each with
     its remedy."""
-    privileges = {privilege for (privilege,) in session.fetch_all(_EXEMPTIONS)}
+    condition, binds = tables_condition(tables, "OBJECT_OWNER", "OBJECT_NAME")
+    sees_redactions = True
+    try:
+        rows = session.fetch_all(_POLICIES_AND_REDACTIONS.format(tables=condition), binds)
+    except PreflightError:
+        sees_redactions = False
+        rows = session.fetch_all(_POLICIES.format(tables=condition), binds)
+    exempt = {row[0] for row in rows if row[-1] == "exempt"}
     found: list[Finding] = []
-    if "EXEMPT ACCESS POLICY" not in privileges:
-        found += _row_policies(session, tables)
-    if "EXEMPT REDACTION POLICY" not in privileges:
-        found += _redactions(session, tables)
+    if "EXEMPT ACCESS POLICY" not in exempt:
+        found += _row_policies(session, _by_table(rows, "policy"))
+    if "EXEMPT REDACTION POLICY" not in exempt:
+        seen = _by_table(rows, "redaction") if sees_redactions else None
+        found += _redactions(session, seen)
     return found
 
 
-def _row_policies(session: UserQueries, tables: Sequence[TableId]) -> Iterator[Finding]:
-    for table, names in _by_table(session, _POLICIES, tables).items():
+def _row_policies(session: UserQueries, found: Mapping[TableId, str]) -> Iterator[Finding]:
+    for table, names in found.items():
         yield Finding(
             f"{table} has row-level security ({names}): queries of the capture user may miss rows that the redo has",
             f"GRANT EXEMPT ACCESS POLICY TO {session.user}",
@@ -82,10 +94,9 @@ def _row_policies(session: UserQueries, tables: Sequence[TableId]) -> Iterator[F
         )
 
 
-def _redactions(session: UserQueries, tables: Sequence[TableId]) -> Iterator[Finding]:
-    try:
-        found = _by_table(session, _REDACTIONS, tables)
-    except PreflightError:
+def _redactions(session: UserQueries, found: Mapping[TableId, str] | None) -> Iterator[Finding]:
+    """None stands for policies that one may not see."""
+    if found is None:
         yield Finding(
             "the capture user may not see whether Data Redaction masks columns of the tables",
             f"GRANT SELECT ON SYS.REDACTION_POLICIES TO {session.user}, or GRANT EXEMPT REDACTION POLICY TO {session.user}",
@@ -100,10 +111,10 @@ def _redactions(session: UserQueries, tables: Sequence[TableId]) -> Iterator[Fin
         )
 
 
-def _by_table(session: UserQueries, sql: str, tables: Sequence[TableId]) -> dict[TableId, str]:
-    """Names of policies, by table."""
-    condition, binds = tables_condition(tables, "OBJECT_OWNER", "OBJECT_NAME")
+def _by_table(rows: Sequence[tuple[Any, ...]], wanted: str) -> dict[TableId, str]:
+    """Names of policies of a kind, by table."""
     found: dict[TableId, set[str]] = {}
-    for owner, name, policy in session.fetch_all(sql.format(tables=condition), binds):
-        found.setdefault(TableId(owner, name), set()).add(str(policy))
+    for owner, name, policy, kind in rows:
+        if kind == wanted:
+            found.setdefault(TableId(owner, name), set()).add(str(policy))
     return {table: ", ".join(sorted(names)) for table, names in found.items()}

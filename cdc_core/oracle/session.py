@@ -8,6 +8,7 @@ tables of :mod:`cdc_core.oracle.scratch`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from decimal import Decimal
@@ -47,7 +48,7 @@ ROW_ARCHIVAL = "ALTER SESSION SET ROW ARCHIVAL VISIBILITY = ALL"
 """Rows that are archived in their table (``ORA_ARCHIVE_STATE``) are in the redo like all others, so
 queries shall see them too. Source: SQL Language Reference 19c, ALTER SESSION."""
 
-_DATABASE = "SELECT CDB, SYS_CONTEXT('USERENV', 'CON_NAME'), DBID, CON_DBID FROM V$DATABASE"
+_DATABASE = "SELECT CDB, SYS_CONTEXT('USERENV', 'CON_NAME'), DBID, CON_DBID, NAME FROM V$DATABASE"
 """Source: Oracle Database Reference 19c, V$DATABASE (CON_DBID: database ID of the PDB)."""
 _FETCH_ALL_ROWS = 1000
 
@@ -174,6 +175,14 @@ def _network_options(config: OracleConfig) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+def settings_block() -> str:
+    """All settings of a session, in one round trip: PL/SQL has no statement of its own for
+    them."""
+    quoted = (one.replace("'", "''") for one in (SETTINGS, ROW_ARCHIVAL))
+    calls = (f"EXECUTE IMMEDIATE '{one}';" for one in quoted)
+    return f"BEGIN {' '.join(calls)} END;"
+
+
 def flush_statement(table: TableId) -> str:
     """The update of a flush table's row."""
     return _FLUSH.format(table=table.sql)
@@ -181,7 +190,8 @@ def flush_statement(table: TableId) -> str:
 
 class OracleSession:
     """One database session, used by one thread at a time. Closed by :meth:`close` or at the end of
-    a ``with`` block.
+    a ``with`` block. ``opened`` says when it began (``time.monotonic``), ``is_mining`` whether
+    LogMiner may be started in it.
 
     Every method raises the errors of :func:`cdc_core.oracle.ora_codes.cdc_error`.
     """
@@ -197,8 +207,12 @@ class OracleSession:
         self._connection = connection
         self._more_codes = more_codes
         self._on_statement = on_statement
-        self._database: tuple[bool, str, int, int] | None = None
+        self._database: tuple[bool, str, int, int, str] | None = None
+        self._known: dict[tuple[bool, str], list[tuple[Any, ...]]] = {}
+        self._is_in_root = False
         self.user = user
+        self.opened = time.monotonic()
+        self.is_mining = False
 
     def __enter__(self) -> Self:
         return self
@@ -268,8 +282,16 @@ class OracleSession:
         finally:
             self._connection.close_last_cursor()
 
+    def fetch_once(self, sql: str) -> list[tuple[Any, ...]]:
+        """As :meth:`fetch_all`, of facts that stay while the instance runs: a session asks once in
+        each container."""
+        place = (self._is_in_root, sql)
+        if place not in self._known:
+            self._known[place] = self.fetch_all(sql)
+        return self._known[place]
+
     def execute_block(self, plsql: str, binds: Binds | None = None) -> None:
-        """Run a PL/SQL block (calls of DBMS_LOGMNR)."""
+        """Run a PL/SQL block: calls of DBMS_LOGMNR, or the session's settings."""
         with self._cursor(plsql) as cursor:
             cursor.execute(plsql, dict(binds or {}))
 
@@ -326,9 +348,7 @@ class OracleSession:
 
     def apply_settings(self) -> None:
         """Apply :data:`SETTINGS` and :data:`ROW_ARCHIVAL`."""
-        for statement in (SETTINGS, ROW_ARCHIVAL):
-            with self._cursor(statement) as cursor:
-                cursor.execute(statement)
+        self.execute_block(settings_block())
 
     def enter(self, pdb: str) -> None:
         """Work in a pluggable database from here on, whatever container the DSN leads to.
@@ -370,6 +390,11 @@ class OracleSession:
         """Names the container; one that is made anew under the same name has another."""
         return self._describe()[3]
 
+    @property
+    def database_name(self) -> str:
+        """What the database is called."""
+        return self._describe()[4]
+
     @contextmanager
     def in_root(self) -> Iterator[None]:
         """Work in CDB$ROOT for the block, as LogMiner needs; nothing changes in a database without
@@ -404,16 +429,17 @@ class OracleSession:
             except DRIVER_ERRORS:
                 return  # a lost session is as closed as it can be
 
-    def _describe(self) -> tuple[bool, str, int, int]:
+    def _describe(self) -> tuple[bool, str, int, int, str]:
         if self._database is None:
-            [(cdb, name, dbid, container)] = self.fetch_all(_DATABASE)
-            self._database = (cdb == "YES", name, int(dbid), int(container))
+            [(cdb, container, dbid, its, name)] = self.fetch_all(_DATABASE)
+            self._database = (cdb == "YES", container, int(dbid), int(its), str(name))
         return self._database
 
     def _set_container(self, name: str) -> None:
         sql = f"ALTER SESSION SET CONTAINER = {name if name == ROOT else quote(name)}"
         with self._cursor(sql) as cursor:
             cursor.execute(sql)
+        self._is_in_root = name == ROOT
         self.apply_settings()
 
     @contextmanager

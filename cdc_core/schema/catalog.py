@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from cdc_core.config import MatchedTable, TableConfig
 from cdc_core.errors import CdcError, PreflightError
@@ -20,14 +21,21 @@ SELECT OWNER, TABLE_NAME, NUM_ROWS, TEMPORARY, NESTED, SECONDARY, IOT_TYPE
  WHERE NVL(DROPPED, 'NO') = 'NO'
  ORDER BY OWNER, TABLE_NAME"""
 """DROPPED may be NULL for partitioned tables (Oracle Database Reference 19c, ALL_TABLES)."""
-_OF_OBJECTS = "SELECT OWNER, TABLE_NAME, TABLE_TYPE FROM ALL_ALL_TABLES WHERE TABLE_TYPE IS NOT NULL AND NESTED = 'NO'"
-_OF_DOCUMENTS = "SELECT OWNER, TABLE_NAME FROM ALL_XML_TABLES"
-_OF_QUEUES = "SELECT OWNER, QUEUE_TABLE FROM ALL_QUEUE_TABLES"
-_IS_OF_OBJECTS = "it is an object table, whose rows LogMiner does not show whole"
-_IS_OF_DOCUMENTS = "it is an XMLTYPE table, whose rows LogMiner does not show whole"
-_IS_OF_QUEUE = "it is the table of a queue, whose messages are objects"
-_EXTERNAL = "SELECT OWNER, TABLE_NAME FROM ALL_EXTERNAL_TABLES"
-_IS_EXTERNAL = "it is an external table: its rows are not in the redo"
+_SPECIAL = """
+SELECT OWNER, QUEUE_TABLE, NULL, 'queue' FROM ALL_QUEUE_TABLES WHERE {queues}
+ UNION ALL
+SELECT OWNER, TABLE_NAME, TABLE_TYPE, 'object' FROM ALL_ALL_TABLES WHERE TABLE_TYPE IS NOT NULL AND NESTED = 'NO' AND {tables}
+ UNION ALL
+SELECT OWNER, TABLE_NAME, NULL, 'document' FROM ALL_XML_TABLES WHERE {tables}
+ UNION ALL
+SELECT OWNER, TABLE_NAME, NULL, 'external' FROM ALL_EXTERNAL_TABLES WHERE {tables}"""
+_REASONS = {
+    "queue": "it is the table of a queue, whose messages are objects",
+    "object": "it is an object table, whose rows LogMiner does not show whole",
+    "document": "it is an XMLTYPE table, whose rows LogMiner does not show whole",
+    "external": "it is an external table: its rows are not in the redo",
+}
+"""Of a table that is of several kinds, the last one counts."""
 _KINDS = """
 SELECT OWNER, TABLE_NAME, 'N', NESTED, SECONDARY, IOT_TYPE
   FROM ALL_TABLES
@@ -99,30 +107,27 @@ def kinds_that_cannot_be_captured(
     rows = session.fetch_all(_KINDS.format(tables=condition), binds)
     found = {TableId(owner, name): _kind(*kind) for owner, name, *kind in rows}
     named = set(tables)
-    special = _special_kinds(session, condition, binds)
+    special = _special_kinds(session, tables)
     return found | {table: reason for table, reason in special.items() if table in named}
 
 
 def _special_kinds(
-    session: UserQueries, condition: str = "", binds: Mapping[str, object] | None = None
+    session: UserQueries, tables: Sequence[TableId] | None = None
 ) -> dict[TableId, str]:
-    """Tables of kinds that have views of their own, and why they cannot be captured: all, or those
-    of a condition on OWNER and TABLE_NAME."""
-    found: dict[TableId, str] = {}
-
-    def ask(sql: str, reason: str, name: str = "TABLE_NAME") -> None:
-        more = condition and f"{' AND' if ' WHERE ' in sql else ' WHERE'} {condition}"
-        asked = sql + more.replace("TABLE_NAME", name)
-        for owner, table, *kind in session.fetch_all(asked, binds):
-            is_document = kind == ["XMLTYPE"]
-            if can_be_named(owner, table):
-                found[TableId(owner, table)] = _IS_OF_DOCUMENTS if is_document else reason
-
-    ask(_OF_QUEUES, _IS_OF_QUEUE, "QUEUE_TABLE")
-    ask(_OF_OBJECTS, _IS_OF_OBJECTS)
-    ask(_OF_DOCUMENTS, _IS_OF_DOCUMENTS)
-    ask(_EXTERNAL, _IS_EXTERNAL)
-    return found
+    """Tables of kinds that have views of their own, and why they cannot be captured: of these, or
+    all."""
+    queues = condition = "1 = 1"
+    binds: dict[str, Any] = {}
+    if tables is not None:
+        queues, binds = tables_condition(tables, "OWNER", "QUEUE_TABLE")
+        condition, _ = tables_condition(tables, "OWNER", "TABLE_NAME")
+    found: dict[str, dict[TableId, str]] = {kind: {} for kind in _REASONS}
+    rows = session.fetch_all(_SPECIAL.format(queues=queues, tables=condition), binds)
+    for owner, name, type_name, kind in rows:
+        told = "document" if type_name == "XMLTYPE" else kind
+        if can_be_named(owner, name):
+            found[kind][TableId(owner, name)] = _REASONS[told]
+    return {table: reason for of_kind in found.values() for table, reason in of_kind.items()}
 
 
 def read_object_names(session: UserQueries, numbers: Iterable[int]) -> dict[int, TableId]:

@@ -26,8 +26,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SLACK_SECONDS, Scn
 from cdc_core.schema.dictionary_queries import Queries, tables_condition
 
-_TIMES = """
-SELECT SCN_TO_TIMESTAMP(:scn), SYS_EXTRACT_UTC(SYSTIMESTAMP), CAST(SYSTIMESTAMP AS TIMESTAMP) FROM DUAL"""
+_TIMES = "SELECT SYS_EXTRACT_UTC(SYSTIMESTAMP), CAST(SYSTIMESTAMP AS TIMESTAMP), {times} FROM DUAL"
 _LAST_DDL = """
 SELECT OWNER, OBJECT_NAME, LAST_DDL_TIME FROM ALL_OBJECTS WHERE OBJECT_TYPE = 'TABLE' AND {tables}"""
 _OBJECTS = """
@@ -56,8 +55,30 @@ def ddl_times(session: Queries, scn: Scn) -> DdlTimes:
     Raises:
         SnapshotTooOldError: Oracle maps the SCN to no time, as after some five days.
     """
-    [(at, now, local)] = session.fetch_all(_TIMES, {"scn": scn})
-    repeated = went_back(at, now, round((local - now) / _OFFSET_GRAIN) * _OFFSET_GRAIN)
+    return _times(session, scn)[0]
+
+
+def times_around(session: Queries, low: Scn, high: Scn) -> tuple[DdlTimes | None, DdlTimes | None]:
+    """The local times around two SCNs, the lower one first, with one query; None for one that
+    Oracle maps to no time."""
+    with suppress(SnapshotTooOldError):
+        first, last = _times(session, low, high)
+        return first, last
+    with suppress(SnapshotTooOldError):  # the lower one has none
+        return None, ddl_times(session, high)
+    return None, None
+
+
+def _times(session: Queries, *scns: Scn) -> list[DdlTimes]:
+    names = [f"scn{number}" for number, _ in enumerate(scns)]
+    sql = _TIMES.format(times=", ".join(f"SCN_TO_TIMESTAMP(:{name})" for name in names))
+    [(now, local, *found)] = session.fetch_all(sql, dict(zip(names, scns, strict=True)))
+    offset = round((local - now) / _OFFSET_GRAIN) * _OFFSET_GRAIN
+    return [_around(at, now, offset) for at in found]
+
+
+def _around(at: datetime, now: datetime, offset: timedelta) -> DdlTimes:
+    repeated = went_back(at, now, offset)
     slack = timedelta(seconds=SLACK_SECONDS) + repeated
     whole = at.replace(microsecond=0)
     return DdlTimes(whole - slack, whole + slack, repeated)

@@ -50,29 +50,31 @@ SELECT OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE, DATA_LENGTH, CHAR_LENGTH, DATA
 it is visible again."""
 
 
-_PRIMARY_KEYS = """
-SELECT K.OWNER, K.TABLE_NAME, K.COLUMN_NAME, C.DEFERRABLE
+_KEYS_AND_OBJECTS = """
+SELECT K.OWNER, K.TABLE_NAME, K.COLUMN_NAME, C.DEFERRABLE, NULL, K.POSITION, 'key'
   FROM ALL_CONSTRAINTS{as_of} C, ALL_CONS_COLUMNS{as_of} K
  WHERE C.CONSTRAINT_TYPE = 'P' AND C.STATUS = 'ENABLED'
-   AND K.OWNER = C.OWNER AND K.CONSTRAINT_NAME = C.CONSTRAINT_NAME AND {tables}
- ORDER BY K.OWNER, K.TABLE_NAME, K.POSITION"""
-_UNIQUE_INDEXES = """
-SELECT K.TABLE_OWNER, K.TABLE_NAME, K.INDEX_OWNER, K.INDEX_NAME, K.COLUMN_NAME
+   AND K.OWNER = C.OWNER AND K.CONSTRAINT_NAME = C.CONSTRAINT_NAME AND {constraints}
+ UNION ALL
+SELECT K.TABLE_OWNER, K.TABLE_NAME, K.INDEX_OWNER, K.INDEX_NAME, K.COLUMN_NAME, K.COLUMN_POSITION, 'index'
   FROM ALL_INDEXES{as_of} I, ALL_IND_COLUMNS{as_of} K
- WHERE I.UNIQUENESS = 'UNIQUE' AND K.INDEX_OWNER = I.OWNER AND K.INDEX_NAME = I.INDEX_NAME AND {tables}
- ORDER BY K.TABLE_OWNER, K.TABLE_NAME, K.INDEX_OWNER, K.INDEX_NAME, K.COLUMN_POSITION"""
-_OBJECTS = """
-SELECT OWNER, OBJECT_NAME, OBJECT_ID
+ WHERE I.UNIQUENESS = 'UNIQUE' AND K.INDEX_OWNER = I.OWNER AND K.INDEX_NAME = I.INDEX_NAME AND {indexes}
+ UNION ALL
+SELECT OWNER, OBJECT_NAME, TO_CHAR(OBJECT_ID), NULL, NULL, 0, 'object'
   FROM ALL_OBJECTS{as_of}
- WHERE OBJECT_TYPE = 'TABLE' AND {tables}"""
+ WHERE OBJECT_TYPE = 'TABLE' AND {objects}"""
+"""Primary keys, unique indexes and objects: one statement, of which the last column says whose a
+row is."""
 _INDEX_ORGANIZED = (
     "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE IOT_TYPE IS NOT NULL AND {tables}"
 )
 _CLUSTERED = "SELECT OWNER, TABLE_NAME, CLUSTER_NAME FROM ALL_TABLES WHERE CLUSTER_NAME IS NOT NULL AND {tables}"
-_CHARACTER_SETS = """
+CHARACTER_SETS = """
 SELECT PARAMETER, VALUE FROM NLS_DATABASE_PARAMETERS WHERE PARAMETER IN ('NLS_CHARACTERSET', 'NLS_NCHAR_CHARACTERSET')
  UNION ALL SELECT 'DBTIMEZONE', DBTIMEZONE FROM DUAL
  UNION ALL SELECT 'VERSION', MAX(VERSION) FROM PRODUCT_COMPONENT_VERSION WHERE PRODUCT LIKE 'Oracle%Database%'"""
+"""Neither changes while the instance runs: a change of DBTIMEZONE counts once it was restarted.
+Source: SQL Language Reference 19c, ALTER DATABASE (set_time_zone_clause)."""
 _LOCAL_TIMES = "SELECT OWNER, TABLE_NAME, COLUMN_NAME FROM ALL_TAB_COLS WHERE DATA_TYPE LIKE '%LOCAL TIME ZONE' AND {tables}"
 _NEAR = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = :owner OR TABLE_NAME = :name"
 
@@ -242,17 +244,20 @@ class _Rows:
 
 def _read_rows(session: UserQueries, configs: Sequence[TableConfig], scn: Scn | None) -> _Rows:
     tables = [config.table for config in configs]
-
-    def rows(sql: str, owner: str, name: str) -> dict[TableId, list[tuple[Any, ...]]]:
-        return _by_table(session, sql, tables, owner, name, scn)
-
-    columns = rows(_COLUMNS, "OWNER", "TABLE_NAME")
+    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
+    as_of = "" if scn is None else " AS OF SCN :scn"
+    binds |= {} if scn is None else {"scn": scn}
+    sql = _COLUMNS.format(as_of=as_of, tables=condition)
+    columns: dict[TableId, list[tuple[Any, ...]]] = {}
+    for owner, name, *row in session.fetch_all(sql, binds):
+        columns.setdefault(TableId(owner, name), []).append(tuple(row))
+    keys, indexes, objects = _keys_and_objects(session, tables, as_of, binds)
     return _Rows(
         columns,
-        rows(_PRIMARY_KEYS, "C.OWNER", "C.TABLE_NAME"),
-        rows(_UNIQUE_INDEXES, "I.TABLE_OWNER", "I.TABLE_NAME"),
-        rows(_OBJECTS, "OWNER", "OBJECT_NAME"),
-        dict(session.fetch_all(_CHARACTER_SETS)),
+        keys,
+        indexes,
+        objects,
+        dict(session.fetch_once(CHARACTER_SETS)),
         _index_organized(
             session,
             [
@@ -264,6 +269,28 @@ def _read_rows(session: UserQueries, configs: Sequence[TableConfig], scn: Scn | 
         _clusters(session, [one for one in configs if one.identity == "rowid"]),
         None if scn is None else _local_times(session, columns),
     )
+
+
+def _keys_and_objects(
+    session: UserQueries, tables: Sequence[TableId], as_of: str, binds: Mapping[str, Any]
+) -> tuple[_ByTable, _ByTable, _ByTable]:
+    """The rows of primary keys and unique indexes, in the order of their columns, and of
+    objects."""
+    sql = _KEYS_AND_OBJECTS.format(
+        as_of=as_of,
+        constraints=tables_condition(tables, "C.OWNER", "C.TABLE_NAME")[0],
+        indexes=tables_condition(tables, "I.TABLE_OWNER", "I.TABLE_NAME")[0],
+        objects=tables_condition(tables, "OWNER", "OBJECT_NAME")[0],
+    )
+    found: dict[str, dict[TableId, list[tuple[Any, ...]]]] = {"key": {}, "index": {}, "object": {}}
+
+    def place(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        index = row[2:4] if row[-1] == "index" else ("", "")
+        return (*index, row[-2] or 0)
+
+    for owner, name, *row, _, kind in sorted(session.fetch_all(sql, binds), key=place):
+        found[kind].setdefault(TableId(owner, name), []).append(tuple(row))
+    return found["key"], found["index"], found["object"]
 
 
 def _local_times(session: UserQueries, columns: _ByTable) -> dict[TableId, set[str]]:
@@ -337,25 +364,6 @@ def _index_organized(session: UserQueries, configs: Sequence[TableConfig]) -> se
     condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
     rows = session.fetch_all(_INDEX_ORGANIZED.format(tables=condition), binds)
     return {TableId(owner, name) for owner, name in rows}
-
-
-def _by_table(
-    session: UserQueries,
-    sql: str,
-    tables: Sequence[TableId],
-    owner: str,
-    name: str,
-    scn: Scn | None,
-) -> dict[TableId, list[tuple[Any, ...]]]:
-    condition, binds = tables_condition(tables, owner, name)
-    as_of = ""
-    if scn is not None:
-        as_of = " AS OF SCN :scn"
-        binds["scn"] = scn
-    found: dict[TableId, list[tuple[Any, ...]]] = {}
-    for row in session.fetch_all(sql.format(as_of=as_of, tables=condition), binds):
-        found.setdefault(TableId(row[0], row[1]), []).append(row[2:])
-    return found
 
 
 def _unknown_table(session: UserQueries, table: TableId) -> ConfigError:

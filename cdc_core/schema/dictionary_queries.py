@@ -26,10 +26,13 @@ class Queries(Protocol):
 
 
 class UserQueries(Queries, Protocol):
-    """The same, of a session that says who is logged on."""
+    """The same, of a session that says who is logged on, and remembers what stays."""
 
     user: str
     """The user to whom rights would have to be granted."""
+
+    def fetch_once(self, sql: str) -> list[tuple[Any, ...]]:
+        """All rows of a query about what stays while the instance runs."""
 
 
 def tables_condition(

@@ -58,17 +58,24 @@ SELECT I.TABLE_OWNER, I.TABLE_NAME, COUNT(*), SUM(P.DATA_OBJECT_ID), SUM(P.DATA_
  GROUP BY I.TABLE_OWNER, I.TABLE_NAME"""
 
 
-def read_segments(session: Queries, tables: Sequence[TableSchema]) -> dict[TableId, set[int]]:
-    """The numbers of the segments that the tables have now, besides their own; no entry for one
-    that has none. A table is known by its number, whatever it is called now."""
+def read_segments(
+    session: Queries, tables: Sequence[TableSchema]
+) -> tuple[dict[TableId, set[int]], bool]:
+    """The numbers of the segments that the tables have now, besides their own, with no entry for
+    one that has none; and whether these are all, or those that one may see. A table is known by its
+    number, whatever it is called now."""
     owners = {one.object_id: one.table for one in tables if one.object_id}
     found: dict[TableId, set[int]] = {}
+    is_whole = len(owners) == len(tables)
     for numbers in in_lists(owners):
         condition = f"T.OBJECT_ID IN ({numbers})"
-        rows, _ = ask_objects(session, _SEGMENTS.format(objects="{objects}", numbers=condition))
+        rows, are_all = ask_objects(
+            session, _SEGMENTS.format(objects="{objects}", numbers=condition)
+        )
+        is_whole &= are_all
         for table, segment in rows:
             found.setdefault(owners[int(table)], set()).add(int(segment))
-    return found
+    return found, is_whole
 
 
 def have_segments(session: Queries, tables: Sequence[TableId]) -> set[TableId]:
@@ -82,7 +89,7 @@ def have_segments(session: Queries, tables: Sequence[TableId]) -> set[TableId]:
 
 def with_segments(session: Queries, schemas: Sequence[TableSchema]) -> list[TableSchema]:
     """Definitions with the segments that their tables have now, with one read for all."""
-    segments = read_segments(session, schemas)
+    segments, _ = read_segments(session, schemas)
     return [knowing(one, segments.get(one.table, ())) for one in schemas]
 
 

@@ -19,7 +19,7 @@ from cdc_core.capture.passes.mining import MINED_SCHEMA
 from cdc_core.errors import OracleUnavailableError
 from cdc_core.model.operations import ENDS, Operation
 from cdc_core.model.redo_address import RedoAddress
-from tests.oracle.fake_session import TIMES
+from tests.oracle.fake_session import times_of
 
 START, COMMIT, ROLLBACK, INSERT, DELETE = (
     Operation.START, Operation.COMMIT, Operation.ROLLBACK, Operation.INSERT, Operation.DELETE,
@@ -269,6 +269,7 @@ class WorldSession:
 
     user, container = "CAPTURE", "ORCL"
     dbid = container_dbid = 7
+    database_name, is_mining = "ORCL", False
 
     def __init__(self, world: World, *, is_lively: bool = False, is_cdb: bool = False) -> None:
         self.world = world
@@ -285,7 +286,7 @@ class WorldSession:
             self._added.clear()
         if "ADD_LOGFILE" in plsql:
             assert not self.is_cdb, "ORA-65040"
-            self._added.append((binds or {})["name"])
+            self._added += [file for name, file in (binds or {}).items() if name[:3] == "log"]
         if "START_LOGMNR" in plsql and self.is_cdb:
             self._find_logs(**(binds or {}))
 
@@ -302,24 +303,29 @@ class WorldSession:
 
     def fetch_all(self, sql: str, binds: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         world, asked = self.world, binds or {}
+        if "GV$SESSION" in sql:
+            return [(*one.session, world.scn) for one in world.open_transactions]
         if "SELECT CURRENT_SCN" in sql:
             return [(world.scn,)]
-        if "RESETLOGS_CHANGE#, NAME" in sql:
-            return [(1, "ORCL")]
-        if "COUNT(*), MIN(LAST_REDO_CHANGE#)" in sql:
-            threads = [one for one in world.threads if f"'{one.enabled}'" in sql]
-            return [(len(threads), min(one.last_redo for one in threads))]
+        if "SELECT RESETLOGS_CHANGE#" in sql:
+            return [(1,)]
         if "START_SCN > 1" in sql:
             return [(one.xid.upper(), one.start_scn) for one in world.open_transactions]
-        if "SELECT COUNT(*) FROM V$THREAD" in sql:
-            return [(len(world.threads),)]
         if "RAWTOHEX(XID)" in sql:
             return [(one.xid.upper(),) for one in world.open_transactions]
-        if "GV$SESSION" in sql:
-            return [one.session for one in world.open_transactions]
         if "FROM V$THREAD" in sql:
             return [
-                (one.number, "OPEN", one.enabled, one.enable_change, 0, 0, one.last_redo)
+                (
+                    one.number,
+                    "OPEN",
+                    one.enabled,
+                    one.enable_change,
+                    0,
+                    0,
+                    one.last_redo,
+                    1,
+                    world.scn,
+                )
                 for one in world.threads
             ]
         logs = [log for thread in world.threads for log in thread.logs]
@@ -338,7 +344,7 @@ class WorldSession:
                 for log in ended if log.next_change > asked["scn"]
             ]  # fmt: skip
         if "SCN_TO_TIMESTAMP" in sql:
-            return TIMES
+            return times_of(asked)
         if "LAST_DDL_TIME" in sql:
             return []  # nothing is altered in this world
         if "P.OBJECT_NAME = T.OBJECT_NAME" in sql:
@@ -348,10 +354,8 @@ class WorldSession:
         if "SELECT OBJECT_ID, OWNER, OBJECT_NAME FROM DBA_OBJECTS" in sql:
             return [(501, "HR", "EMP")]
         if "SUPPLEMENTAL_LOG_DATA_MIN" in sql:
-            return [("YES", "YES")]
-        if "END_RESETLOGS_SCN" in sql or "DATA_OBJECT_ID), MAX(" in sql:
-            return []
-        if "UNRECOVERABLE_CHANGE#" in sql or "FROM ALL_TABLES" in sql:
+            return [("YES", "YES", 0, "database")]
+        if "DATA_OBJECT_ID), MAX(" in sql or "FROM ALL_TABLES" in sql:
             return []
         if "THREAD_SQN" in sql:
             newest = {log.member: log for log in logs}

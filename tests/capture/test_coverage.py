@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from cdc_core.capture.logs.coverage import RedoLog, RedoThread, cover
+from cdc_core.capture.logs.coverage import RedoLog, RedoThread, begin_with, cover
 from cdc_core.errors import LogsNotReadyError, RedoUnavailableError
 from cdc_core.model.scn import SCN_MAX, Scn
 
@@ -273,6 +273,22 @@ def test_coverage(
     else:
         with pytest.raises(expected):
             cover(logs, threads, Scn(low), Scn(high))
+    own = [log for log in logs if log.state != "before"]
+    if begin_with(own, low):
+        lowest = {log.thread: log.sequence for log in sorted(own, key=lambda log: -log.sequence)}
+        earlier = [before(sequence - 1, low, thread) for thread, sequence in lowest.items()]
+        found = covered(own, threads, low, high)
+        assert covered([*own, *earlier], threads, low, high) == found, "it says nothing more"
+
+
+def covered(
+    logs: Sequence[RedoLog], threads: Sequence[RedoThread], low: int, high: int
+) -> list[RedoLog] | str:
+    """The logs that are chosen, or why none are."""
+    try:
+        return cover(logs, threads, Scn(low), Scn(high))
+    except (LogsNotReadyError, RedoUnavailableError) as error:
+        return str(error)
 
 
 def test_redo_from_before_resetlogs_is_gone() -> None:

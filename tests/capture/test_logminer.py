@@ -69,15 +69,14 @@ RULES = CaptureRules(
 
 def answers(**more: Any) -> dict[str, Any]:
     return {
-        "RESETLOGS_CHANGE#, NAME": [(1, "ORCL", 7)],
+        "SELECT RESETLOGS_CHANGE#": [(1,)],
+        "FROM V$THREAD": [(1, "OPEN", "PUBLIC", 1, 0, 0, 500, 1, 500)],
         "FROM V$LOG L": [(1, 5, "/redo5", 80, None, 1000, "CURRENT")],
         "MAX(A.SEQUENCE#)": [],
         "A.BLOCKS": [],
-        "COUNT(*) FROM V$THREAD": [(1,)],
         "RAWTOHEX(XID) FROM V$TRANSACTION": [(X1,), (X2,)],
         "GV$SESSION": [],
         "CURRENT_SCN": [(500,)],
-        "FROM V$THREAD": [(1, "OPEN", "PUBLIC", 1, 0, 0, 500)],
         "FROM V$LOGMNR_LOGS": [(0,)],
         "SUPPLEMENTAL_LOG_DATA_MIN": [("YES", "YES")],
         "UNRECOVERABLE_CHANGE#": [],
@@ -167,7 +166,7 @@ def test_the_mining_range_and_the_filters_are_sent_as_binds(landing: LandingStor
     session = FakeSession(answers(), [batch()], {"END_LOGMNR": NO_SESSION})
     capture(session, landing)
     [(_, started)] = [one for one in session.sent if "START_LOGMNR" in one[0]]
-    assert started == {"scn_low": 91, "scn_high": 200}
+    assert started == {"log0": "/redo5", "scn_low": 91, "scn_high": 200}
     [(sql, binds)] = [one for one in session.sent if "V$LOGMNR_CONTENTS" in one[0]]
     assert binds == {
         "scn_low": 90, "scn_high": 200, "o0": "HR", "n0": "Dept", "n1": "EMP",
@@ -176,13 +175,29 @@ def test_the_mining_range_and_the_filters_are_sent_as_binds(landing: LandingStor
     assert "SRC_CON_NAME" not in sql
 
 
-def test_logminer_is_ended_before_and_after_also_when_the_pass_fails(landing: LandingStore) -> None:
+def test_logminer_is_ended_also_when_the_pass_fails(landing: LandingStore) -> None:
     lost = OracleUnavailableError("lost")
     session = FakeSession(answers(), [batch(row(Operation.START)), lost])
     with pytest.raises(OracleUnavailableError):
         capture(session, landing)
-    assert sum("END_LOGMNR" in sql for sql, _ in session.sent) == 2
+    assert sum("END_LOGMNR" in sql for sql, _ in session.sent) == 1
     assert not landing.exists(window_folder("src", WINDOW), MANIFEST_NAME)
+
+
+def test_logminer_that_could_not_be_ended_is_ended_before_the_next_pass(
+    landing: LandingStore,
+) -> None:
+    failed = OracleError("ended neither", ora="ORA-00600")
+    session = FakeSession(answers(), [batch(), OracleError("lost", ora="ORA-00600")])
+    session.blocks["END_LOGMNR"] = failed
+    with pytest.raises(OracleError, match="lost"):
+        capture(session, landing)
+    assert session.is_mining
+    session.blocks.clear()
+    session.batches[1:] = []
+    capture(session, landing)
+    calls = [sql for sql, _ in session.sent if "_LOGMNR(" in sql]
+    assert ["END_LOGMNR" in sql for sql in calls] == [False, True, True, False, True]
 
 
 def test_a_window_without_rows_lands_too(landing: LandingStore) -> None:

@@ -64,19 +64,25 @@ def test_a_transaction_that_is_new_with_the_window_has_time() -> None:
     assert judged([ONE], GONE, before=set(), scn_low=Scn(200)) == [ONE]
 
 
-@pytest.mark.parametrize(("threads", "view"), [(1, " V$TRANSACTION"), (2, "GV$TRANSACTION")])
-def test_the_scn_is_read_after_the_transactions(threads: int, view: str) -> None:
-    session = FakeSession(
-        {
-            "V$THREAD": [(threads,)],
-            "V$TRANSACTION": [(XID.upper(),)],
-            "GV$SESSION": PreflightError("no", ora="ORA-00942"),
-            "CURRENT_SCN": [(5,)],
-        }
+@pytest.mark.parametrize(("instances", "view"), [(1, " V$TRANSACTION"), (2, "GV$TRANSACTION")])
+@pytest.mark.parametrize(
+    ("sessions", "known"),
+    [
+        pytest.param([(7, 8, 5)], frozenset({(7, 8)}), id="with-the-sessions"),
+        pytest.param([], frozenset(), id="of-which-none-is-shown"),
+        pytest.param(PreflightError("no", ora="ORA-00942"), None, id="that-one-may-not-see"),
+    ],
+)
+def test_the_scn_is_read_after_the_transactions(
+    instances: int, view: str, sessions: Any, known: frozenset[tuple[int, int]] | None
+) -> None:
+    session: Any = FakeSession(
+        {"V$TRANSACTION": [(XID.upper(),)], "GV$SESSION": sessions, "CURRENT_SCN": [(5,)]}
     )
-    assert read_living(session) == LivingTransactions(frozenset({XID}), None, Scn(5))
+    found = read_living(session, instances)
+    assert found == LivingTransactions(frozenset({XID}), known, Scn(5))
     asked = [sql for sql, _ in session.sent]
-    assert view in asked[1]
+    assert view in asked[0]
     assert "CURRENT_SCN" in asked[-1]
 
 
@@ -160,8 +166,8 @@ def test_one_that_goes_on_although_its_rollback_was_taken_for_its_end_loses_noth
     source.window()
     assert states(source) == [("undone", False)]
 
-    def blind(session: Any) -> LivingTransactions:
-        return replace(read_living(session), transactions=frozenset(), sessions=frozenset())
+    def blind(*asked: Any) -> LivingTransactions:
+        return replace(read_living(*asked), transactions=frozenset(), sessions=frozenset())
 
     monkeypatch.setattr("cdc_core.capture.logminer.read_living", blind)
     for _ in range(3):
@@ -183,8 +189,8 @@ def test_a_transaction_that_was_given_up_and_commits_stops_its_tables(
     oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
     source.window()
 
-    def blind(session: Any) -> LivingTransactions:
-        return replace(read_living(session), transactions=frozenset(), sessions=frozenset())
+    def blind(*asked: Any) -> LivingTransactions:
+        return replace(read_living(*asked), transactions=frozenset(), sessions=frozenset())
 
     monkeypatch.setattr("cdc_core.capture.logminer.read_living", blind)
     for _ in range(3):
@@ -245,8 +251,8 @@ def test_one_that_was_taken_for_rolled_back_and_commits_stops_its_tables(
     source.window()
     assert ("ending", False) in states(source)
 
-    def blind(session: Any) -> LivingTransactions:
-        return replace(read_living(session), transactions=frozenset())
+    def blind(*asked: Any) -> LivingTransactions:
+        return replace(read_living(*asked), transactions=frozenset())
 
     monkeypatch.setattr("cdc_core.capture.logminer.read_living", blind)
     for _ in range(3):

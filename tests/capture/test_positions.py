@@ -21,13 +21,19 @@ def counter(*scns: int) -> Callable[[Any], list[tuple[Any, ...]]]:
     return lambda _binds: [(next(left),)]
 
 
+def written(last: int = 990, *, thread: int = 1, enabled: str = "PUBLIC") -> tuple[Any, ...]:
+    """A thread that is open, in a database at SCN 1000."""
+    return (thread, "OPEN", enabled, 1, 0, 5, last, 7, 1000)
+
+
 def database(**more: Any) -> FakeSession:
     return FakeSession(
         {
-            "SELECT CURRENT_SCN": counter(1000, 1005, 1010, 1015),
-            "FROM V$THREAD": [(1, 990)],
+            "SELECT CURRENT_SCN": counter(1005, 1010, 1015),
+            "FROM V$THREAD": [written()],
+            "FROM V$LOG L": [],
             "V$TRANSACTION": [],
-            "RESETLOGS_CHANGE#": [(7, "ORCL")],
+            "SELECT RESETLOGS_CHANGE#": [(7,)],
             **more,
         }
     )
@@ -94,7 +100,7 @@ def test_a_transaction_that_gets_no_start_scn_is_named() -> None:
 
 
 def test_in_a_cluster_transactions_of_all_instances_count() -> None:
-    session = database(**{"FROM V$THREAD": [(2, 990)], "GV$TRANSACTION": [("A", 300)]})
+    session = database(**{"FROM V$THREAD": [written(), written(thread=2)]})
     session.answers = {"GV$TRANSACTION": [("A", 300)], **session.answers}
     assert start(session).mining_low == 299
 
@@ -107,10 +113,13 @@ def test_the_snapshot_scn_is_later_than_the_last_ddl() -> None:
 
 def test_a_window_ends_below_the_last_redo_on_disk() -> None:
     assert upper_bound(database(), "online") == 989  # type: ignore[arg-type]
-    ahead = database(**{"FROM V$THREAD": [(1, 2000)]})
+    ahead = database(**{"FROM V$THREAD": [written(2000)]})
     assert upper_bound(ahead, "online") == 1000  # type: ignore[arg-type]
     with pytest.raises(LogsNotReadyError, match="no redo thread"):
-        upper_bound(database(**{"FROM V$THREAD": [(0, None)]}), "online")  # type: ignore[arg-type]
+        upper_bound(database(**{"FROM V$THREAD": []}), "online")  # type: ignore[arg-type]
+    closed = (1, "CLOSED", "PUBLIC", 1, 0, 5, 990, 7, 1000)
+    with pytest.raises(LogsNotReadyError, match="no redo thread"):
+        upper_bound(database(**{"FROM V$THREAD": [closed]}), "online")  # type: ignore[arg-type]
 
 
 def test_a_completed_window_ends_where_the_logs_of_every_open_thread_have_ended() -> None:
@@ -119,7 +128,8 @@ def test_a_completed_window_ends_where_the_logs_of_every_open_thread_have_ended(
         (2, 4, "/2.4", 700, None, 50, "CURRENT"), (2, 3, "/2.3", 500, 650, 50, "INACTIVE"),
         (3, 2, "/3.2", 100, None, 50, "CURRENT"),
     ]  # fmt: skip
-    threads = [(1, "OPEN", "PUBLIC", 1, 0, 5, 950), (2, "OPEN", "PRIVATE", 1, 0, 5, 940), (3, "CLOSED", "PUBLIC", 1, 0, 150, 150)]  # fmt: skip
+    closed = (3, "CLOSED", "PUBLIC", 1, 0, 150, 150, 7, 1000)
+    threads = [written(950), written(940, thread=2, enabled="PRIVATE"), closed]
     both = database(**{"FROM V$LOG L": logs, "FROM V$THREAD": threads})
     assert upper_bound(both, "completed_logs") == 649  # type: ignore[arg-type]
     one = database(**{"FROM V$LOG L": logs, "FROM V$THREAD": threads[:1]})
@@ -130,13 +140,13 @@ def test_a_completed_window_ends_where_the_logs_of_every_open_thread_have_ended(
 
 
 def test_a_thread_whose_logs_are_not_listed_for_a_moment_makes_the_window_wait() -> None:
-    threads = [(1, "OPEN", "PUBLIC", 1, 0, 5, 950)]
+    threads = [written(950)]
     with pytest.raises(LogsNotReadyError, match="thread=1"):
         upper_bound(database(**{"FROM V$LOG L": [], "FROM V$THREAD": threads}), "completed_logs")  # type: ignore[arg-type]
 
 
 def test_scn_and_incarnation_are_read() -> None:
-    assert current_scn(database()) == 1000  # type: ignore[arg-type]
+    assert current_scn(database()) == 1005  # type: ignore[arg-type]
     assert resetlogs_change(database()) == 7  # type: ignore[arg-type]
 
 
@@ -152,7 +162,7 @@ def test_logs_are_read_with_all_their_copies() -> None:
             "A.BLOCKS": [
                 (1, 8, "/a8", 800, 900, 40, "A", "YES", 1, 60),
                 (1, 8, None, 800, 900, 40, "D", "YES", 2, 60),
-                (2, 4, "/a4", 800, None, 40, "A", "NO", 1, None),
+                (2, 4, "/a4", 860, None, 40, "A", "NO", 1, None),
             ],
         }
     )
@@ -168,8 +178,17 @@ def test_logs_are_read_with_all_their_copies() -> None:
     ]
 
 
+def test_the_log_before_is_asked_for_only_where_redo_may_begin_in_it() -> None:
+    online = [(1, 9, "/r9", 900, None, 50, "CURRENT"), (1, 8, "/r8", 800, 900, 50, "INACTIVE")]
+    session: Any = FakeSession(
+        {"FROM V$LOG L": online, "A.BLOCKS": [], "MAX(A.SEQUENCE#)": [(1, 7, 800)]}
+    )
+    for scn, states in ((799, ["current", "online"]), (798, ["current", "online", "before"])):
+        assert [log.state for log in read_logs(session, Scn(scn))] == states
+
+
 def test_threads_are_read() -> None:
-    session = FakeSession({"V$THREAD": [(1, "OPEN", "PUBLIC", 1, None, 5, 9), (2, "CLOSED", "DISABLED", 1, 7, 5, None)]})  # fmt: skip
+    session = FakeSession({"V$THREAD": [(1, "OPEN", "PUBLIC", 1, None, 5, 9, 1, 9), (2, "CLOSED", "DISABLED", 1, 7, 5, None, 1, 9)]})  # fmt: skip
     one, two = read_threads(session)  # type: ignore[arg-type]
     assert (one.is_open, one.last_redo_change, one.disable_change) == (True, 9, 0)
     assert (two.is_open, two.enabled, two.disable_change) == (False, "DISABLED", 7)

@@ -21,7 +21,7 @@ import pytest
 
 from cdc_core.capture import logminer
 from cdc_core.capture.logs import coverage as logs
-from cdc_core.capture.logs.coverage import RedoThread, read_logs
+from cdc_core.capture.logs.coverage import RedoState, RedoThread, read_logs
 from cdc_core.capture.logs.positions import read_start, upper_bound
 from cdc_core.capture.logs.windows import cut_windows
 from cdc_core.capture.passes import reading_position
@@ -331,11 +331,9 @@ def _forgets_older_marks(self: Reading, thread: int) -> ThreadPosition:
     return replace(REAL_POSITION(self, thread), address=self._highest.get(thread))
 
 
-def _reads_log_starts_later(session: Any) -> Any:
-    found = REAL_LOG_STARTS(session)
-    return {
-        thread: replace(one, first_change=session.world.scn + 1) for thread, one in found.items()
-    }
+def _reads_log_starts_later(state: RedoState) -> Any:
+    found, scn = REAL_LOG_STARTS(state), state.database.current_scn
+    return {thread: replace(one, first_change=scn + 1) for thread, one in found.items()}
 
 
 def _leaves_partial_xids(self: TransactionLedger, stream: Stream[Entry], event: Event) -> None:
@@ -407,7 +405,7 @@ def _gives_up_unmined(ledger: Any, living: Any, *, before: Any, scn_low: int) ->
 REAL_JUDGED = judged
 REAL_NEW_ROWS = reading_position.new_rows
 REAL_POSITION = Reading._position
-REAL_LOG_STARTS = logs.read_log_starts
+REAL_LOG_STARTS = logs.log_starts
 REAL_ENDED_BY = TransactionLedger._ended_by
 REAL_COMMIT = TransactionLedger._commit
 
@@ -418,7 +416,7 @@ MUTANTS: dict[str, tuple[CloseAt, object, str, object]] = {
     "everything is new": ("online", reading_position, "new_rows", _new_is_everything),
     "marks of the last pass alone": ("online", Reading, "_position", _forgets_older_marks),
     "no looking back": ("online", Reading, "mining_low", property(lambda self: self.scn_low)),
-    "log starts read too late": ("online", logminer, "read_log_starts", _reads_log_starts_later),
+    "log starts read too late": ("online", logminer, "log_starts", _reads_log_starts_later),
     "completed logs that end at the present": ("completed_logs", Run, "plan", _plans_to_the_present),
     "private threads left out of the bound": ("completed_logs", RedoThread, "is_written", property(lambda self: self.enabled == "PUBLIC")),
     "private threads left out": ("online", logs, "_needed", lambda thread, low, high: None if thread.enabled == "PRIVATE" else (low + 1, high)),

@@ -25,7 +25,7 @@ from cdc_core.schema.dictionary_queries import LIST_MAX, in_lists
 from cdc_core.schema.segments import knowing, read_segments
 from cdc_core.schema.table import TableSchema
 from tests.capture.test_rows import DEPT, EMP, batch, row
-from tests.oracle.fake_session import TIMES, FakeSession
+from tests.oracle.fake_session import FakeSession, times_of
 
 WINDOW = ScnWindow(Scn(100), Scn(200))
 NO_RIGHT = PreflightError("the view cannot be read", ora="ORA-00942")
@@ -56,7 +56,7 @@ class Objects(FakeSession):
         if "SCN_TO_TIMESTAMP" in sql:
             if isinstance(self.unaltered, Exception):
                 raise self.unaltered
-            return TIMES
+            return times_of(binds or {})
         if "LAST_DDL_TIME" in sql:
             assert not isinstance(self.unaltered, Exception)
             return [(number,) for number in self.unaltered or []]
@@ -168,7 +168,10 @@ def test_rows_without_doubt_ask_nothing() -> None:
 def test_a_table_whose_segments_one_may_not_see_is_watched_and_may_lose_rows() -> None:
     known = KnownSegments([EMP, DEPT])
     assert not known.is_watching
-    known.look(FakeSession({"P.OBJECT_NAME = T.OBJECT_NAME": [], "ALL_TABLES": [("HR", "EMP")]}))
+    shown: dict[str, Any] = {"P.OBJECT_NAME = T.OBJECT_NAME": [], "ALL_TABLES": [("HR", "EMP")]}
+    known.look(FakeSession(shown))
+    assert not known.is_watching, "all objects are shown"
+    known.look(FakeSession({"DBA_OBJECTS": NO_RIGHT, **shown}))
     assert known.is_watching
     [end] = known.doubtful(Objects(), seen(n700=SeenRows(150, 160, 2)), WINDOW)
     assert end.table == EMP.table
@@ -192,7 +195,8 @@ def test_the_first_partitions_of_a_table_make_its_window_read_again(
 
 def test_segments_are_read_by_the_tables_number() -> None:
     session = FakeSession({"P.OBJECT_NAME = T.OBJECT_NAME": [(501, 601), (501, 602), (502, 700)]})
-    assert read_segments(session, [EMP, DEPT]) == {EMP.table: {601, 602}, DEPT.table: {700}}
+    found = {EMP.table: {601, 602}, DEPT.table: {700}}
+    assert read_segments(session, [EMP, DEPT]) == (found, True)
     assert "T.OBJECT_ID IN (501, 502)" in session.sent[0][0]
 
 

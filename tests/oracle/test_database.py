@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cdc_core.errors import CdcError
+from cdc_core.errors import CdcError, OracleUnavailableError
 from cdc_core.oracle import database
 from cdc_core.oracle.database import OracleDatabase
-from cdc_core.oracle.session import SETTINGS, OracleSession
+from cdc_core.oracle.session import OracleSession, settings_block
 from tests.oracle.embedded import ADMIN, Oracle
 from tests.oracle.fixtures import oracle_with
 
@@ -73,10 +73,50 @@ def test_a_session_that_nobody_needed_for_long_is_replaced(
     assert numbers(opened, 1) != first
 
 
-def test_work_that_reads_much_has_a_session_of_its_own(opened: OracleDatabase) -> None:
+def test_a_session_that_has_served_for_long_is_replaced(
+    opened: OracleDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = numbers(opened, 1)
-    assert opened.read(number) != opened.read(number)
-    assert numbers(opened, 1) == first
+    monkeypatch.setattr(database, "SESSION_SECONDS_MAX", 0)
+    assert numbers(opened, 1) != first
+
+
+def test_work_that_reads_much_goes_on_in_a_session_that_is_there(opened: OracleDatabase) -> None:
+    first = numbers(opened, 1)
+    assert [opened.read(number), opened.read(number)] == first * 2
+
+
+def test_work_in_a_session_that_was_lost_is_done_in_a_new_one(
+    oracle: Oracle, opened: OracleDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it is alive is not asked right after it answered."""
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _seconds: None)
+    with opened.session() as session:
+        first, [(serial,)] = number(session), session.fetch_all(SERIAL)
+    oracle.run(f"ALTER SYSTEM KILL SESSION '{first},{serial}'", user=ADMIN)
+    tried: list[OracleSession] = []
+
+    def work(session: OracleSession) -> int:
+        tried.append(session)
+        return number(session)
+
+    assert opened.read(work) != first
+    assert len(tried) == 2
+
+
+def test_work_is_given_up_when_every_session_is_lost(
+    opened: OracleDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _seconds: None)
+    tried: list[int] = []
+
+    def work(session: OracleSession) -> None:
+        tried.append(number(session))
+        raise OracleUnavailableError("lost")
+
+    with pytest.raises(OracleUnavailableError):
+        opened.read(work)
+    assert len(set(tried)) == database.SESSION_ATTEMPTS
 
 
 def test_what_was_closed_serves_nobody(oracle: Oracle, tmp_path: Path) -> None:
@@ -86,4 +126,4 @@ def test_what_was_closed_serves_nobody(oracle: Oracle, tmp_path: Path) -> None:
         first = numbers(made, 2)
         made.close()
         assert numbers(made, 1) != first[:1]
-    assert sent.count(SETTINGS) == 2
+    assert sent.count(settings_block()) == 2

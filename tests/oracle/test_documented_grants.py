@@ -192,7 +192,7 @@ def test_without_the_sessions_nothing_is_given_up_and_doctor_says_so(
         try:
             with connect(source.oracle) as session:
                 found = [one for one in findings_of(session, source) if "SESSION" in one.remedy]
-                assert read_living(session).sessions is None
+                assert read_living(session, 1).sessions is None
                 before = current_scn(session)
             rows = read_everything(setup, oracle, tmp_path, before)
         finally:
@@ -204,7 +204,7 @@ def test_without_the_sessions_nothing_is_given_up_and_doctor_says_so(
     assert rows[0][1] > 0
     with connect(source.oracle) as session:
         assert [one for one in findings_of(session, source) if "SESSION" in one.remedy] == []
-        assert read_living(session).sessions
+        assert read_living(session, 1).sessions
 
 
 def test_amazon_s_script_gives_the_rights_of_the_local_user() -> None:

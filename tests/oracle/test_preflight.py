@@ -19,6 +19,8 @@ from cdc_core.preflight.tables import check_tables
 from tests.oracle.fake_session import FakeSession
 from tests.oracle.findings import findings_of
 
+READY = ("PRIMARY", "READ WRITE", "ARCHIVELOG", "YES", "NO", "YES")
+"""What V$DATABASE says of a database that can be captured."""
 NO_VIEW = PreflightError("no", ora="ORA-00942")
 NO_LOGMINER = OracleError("no LogMiner session", ora="ORA-01307")
 NOT_STARTED = OracleError("LogMiner is not started", ora="ORA-01306")
@@ -43,14 +45,13 @@ def column(name: str, kind: str = "NUMBER", nullable: str = "N") -> tuple[Any, .
 
 def session_with(**more: Any) -> FakeSession:
     answers: dict[str, Any] = {
-        "LOG_MODE": [("PRIMARY", "READ WRITE", "ARCHIVELOG", "YES", "NO")],
+        "LOG_MODE": [READY],
         "ARCHIVE_DEST_STATUS": [],
         "MIN(FIRST_TIME)": [(70,)],
         "FROM V$LOG L": [(1, 5, "/redo5", 80, None, 1000, "CURRENT")],
         "MAX(A.SEQUENCE#)": [],
         "A.BLOCKS": [],
-        "MIN(LAST_REDO_CHANGE#)": [(1, 99)],
-        "SELECT THREAD#, STATUS": [(1, "OPEN", "PUBLIC", 1, 0, 0, 99)],
+        "V$THREAD T": [(1, "OPEN", "PUBLIC", 1, 0, 0, 99, 1, 100)],
         "STATUS FROM V$LOGMNR_LOGS": [(0,)],
         "OBJECT_TYPE FROM ALL_OBJECTS": [("TABLE",)],
         "ALL_LOG_GROUPS": [("HR", "EMP")],
@@ -83,7 +84,6 @@ def session_with(**more: Any) -> FakeSession:
         {
             "LENGTHB": [],
             "COLLATION": more.pop("COLLATION", []),
-            "FORCE_LOGGING": more.pop("FORCE_LOGGING", [("YES",)]),
             "PARTITIONED": more.pop("PARTITIONED", []),
             "'VECTOR'": more.pop("'VECTOR'", []),
             "ALL_NESTED_TABLES": more.pop("ALL_NESTED_TABLES", []),
@@ -117,11 +117,13 @@ def test_a_database_that_is_ready_has_no_problems_and_tells_how_long_redo_and_un
     assert not undo.is_problem
     assert "900 seconds" in undo.problem
     [(_, started)] = [one for one in session.sent if "START_LOGMNR" in one[0]]
-    assert started == {"scn_low": 80, "scn_high": 98}, "a real pass over the newest log"
+    assert started == {"log0": "/redo5", "scn_low": 80, "scn_high": 98}, (
+        "a real pass over the newest log"
+    )
 
 
 def test_a_database_that_does_not_force_logging_is_told_and_may_be_captured() -> None:
-    found = findings_of(session_with(FORCE_LOGGING=[("NO",)]), config())
+    found = findings_of(session_with(LOG_MODE=[(*READY[:5], "NO")]), config())
     [notice] = [one for one in found if "FORCE LOGGING" in one.problem]
     assert not notice.is_problem
     assert "FORCE LOGGING" in notice.remedy
@@ -131,19 +133,19 @@ def test_a_database_that_does_not_force_logging_is_told_and_may_be_captured() ->
     ("change", "problem", "remedy"),
     [
         pytest.param(
-            {"LOG_MODE": [("PRIMARY", "READ WRITE", "NOARCHIVELOG", "YES", "NO")]},
+            {"LOG_MODE": [("PRIMARY", "READ WRITE", "NOARCHIVELOG", "YES", "NO", "YES")]},
             "ARCHIVELOG", "ALTER DATABASE ARCHIVELOG", id="noarchivelog",
         ),
         pytest.param(
-            {"LOG_MODE": [("PRIMARY", "READ WRITE", "ARCHIVELOG", "NO", "NO")]},
+            {"LOG_MODE": [("PRIMARY", "READ WRITE", "ARCHIVELOG", "NO", "NO", "YES")]},
             "no supplemental logging", "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA", id="minimal-logging",
         ),
         pytest.param(
-            {"LOG_MODE": [("PHYSICAL STANDBY", "READ ONLY WITH APPLY", "ARCHIVELOG", "YES", "NO")]},
+            {"LOG_MODE": [("PHYSICAL STANDBY", "READ ONLY WITH APPLY", "ARCHIVELOG", "YES", "NO", "YES")]},
             "role PHYSICAL STANDBY, open mode READ ONLY WITH APPLY", "primary database in oracle.dsn", id="standby",
         ),
         pytest.param(
-            {"LOG_MODE": [("PRIMARY", "MOUNTED", "ARCHIVELOG", "YES", "NO")]},
+            {"LOG_MODE": [("PRIMARY", "MOUNTED", "ARCHIVELOG", "YES", "NO", "YES")]},
             "open mode MOUNTED", "ALTER DATABASE OPEN", id="mounted",
         ),
         pytest.param(
@@ -360,7 +362,7 @@ def test_a_user_who_passes_one_kind_of_policy_is_not_exempt_from_the_other(
 def test_all_problems_come_at_once() -> None:
     found = problems(
         session_with(**{
-            "LOG_MODE": [("PRIMARY", "READ WRITE", "NOARCHIVELOG", "NO", "NO")],
+            "LOG_MODE": [("PRIMARY", "READ WRITE", "NOARCHIVELOG", "NO", "NO", "YES")],
             "ALL_LOG_GROUPS": [],
             "ALL_CONSTRAINTS": [],
             "V$ARCHIVED_LOG": NO_VIEW,
@@ -371,7 +373,7 @@ def test_all_problems_come_at_once() -> None:
 
 def test_logging_of_all_columns_of_the_database_covers_its_tables() -> None:
     change = {
-        "LOG_MODE": [("PRIMARY", "READ WRITE", "ARCHIVELOG", "IMPLICIT", "YES")],
+        "LOG_MODE": [("PRIMARY", "READ WRITE", "ARCHIVELOG", "IMPLICIT", "YES", "YES")],
         "ALL_LOG_GROUPS": [],
     }
     assert problems(session_with(**change)) == []

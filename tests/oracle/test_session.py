@@ -11,7 +11,13 @@ import pytest
 
 from cdc_core.config import OracleConfig
 from cdc_core.errors import ConfigError, OracleUnavailableError, PreflightError
-from cdc_core.oracle.session import ROW_ARCHIVAL, SETTINGS, OracleSession, connect
+from cdc_core.oracle.session import (
+    ROW_ARCHIVAL,
+    SETTINGS,
+    OracleSession,
+    connect,
+    settings_block,
+)
 from oracle_embedded.api import OraType
 from oracle_embedded.server import EmbeddedServer
 from oracle_embedded.values import date_from_datetime, number_from_decimal
@@ -19,6 +25,7 @@ from tests.oracle_embedded.wire.fake_engine import FakeEngine, column
 
 NUMBER = column("N", OraType.NUMBER)
 TEXT = column("T", OraType.VARCHAR)
+APPLIED = settings_block()
 
 
 @pytest.fixture
@@ -50,7 +57,9 @@ def config_of(server: EmbeddedServer, **changes: str) -> OracleConfig:
 
 
 def test_settings_are_applied_at_each_connect(session: OracleSession, sent: list[str]) -> None:
-    assert sent == [SETTINGS, ROW_ARCHIVAL]
+    assert sent == [APPLIED]
+    for setting in (SETTINGS, ROW_ARCHIVAL):
+        assert setting.replace("'", "''") in APPLIED
 
 
 def test_a_wrong_password_is_a_configuration_error(server: EmbeddedServer) -> None:
@@ -129,7 +138,8 @@ def test_a_lost_session_is_unavailable_and_closes_quietly(
 
 def container_of(engine: FakeEngine, cdb: bytes, name: bytes) -> None:
     number = number_from_decimal(7)
-    engine.on_query("SELECT CDB", [TEXT, TEXT, NUMBER, NUMBER], [(cdb, name, number, number)])
+    columns = [TEXT, TEXT, NUMBER, NUMBER, TEXT]
+    engine.on_query("SELECT CDB", columns, [(cdb, name, number, number, b"FREE")])
 
 
 def test_mining_happens_in_the_root_with_settings_applied_again(
@@ -138,15 +148,13 @@ def test_mining_happens_in_the_root_with_settings_applied_again(
     container_of(engine, b"YES", b"SALES")
     with session.in_root():
         sent.append("work")
-    switches = [one for one in sent[2:] if not one.startswith("SELECT")]
+    switches = [one for one in sent[1:] if not one.startswith("SELECT")]
     assert switches == [
         "ALTER SESSION SET CONTAINER = CDB$ROOT",
-        SETTINGS,
-        ROW_ARCHIVAL,
+        APPLIED,
         "work",
         'ALTER SESSION SET CONTAINER = "SALES"',
-        SETTINGS,
-        ROW_ARCHIVAL,
+        APPLIED,
     ]
 
 

@@ -20,13 +20,14 @@ UNMAPPED = OracleError("no", ora="ORA-08181")
 
 
 def times(mapped: dict[int, datetime | Exception], *scns: int, local: datetime = NOON) -> list[str]:
-    def time_of(binds: Any) -> list[tuple[Any, ...]]:
-        found = mapped[binds["scn"]]
-        if isinstance(found, Exception):
-            raise found
-        return [(found,)]
+    def times_of_all(binds: Any) -> list[tuple[Any, ...]]:
+        found = [mapped[scn] for scn in binds.values()]
+        for one in found:
+            if isinstance(one, Exception):
+                raise one
+        return [(NOON, local, *found)]
 
-    session = FakeSession({"SYSTIMESTAMP": [(NOON, local)], "SCN_TO_TIMESTAMP": time_of})
+    session = FakeSession({"SYSTIMESTAMP": times_of_all})
     return [f"{at:%H:%M:%S}" for at in times_of(session, list(map(Scn, scns)))]  # type: ignore[arg-type]
 
 
@@ -40,6 +41,13 @@ def test_the_host_of_the_database_may_be_in_any_time_zone() -> None:
 def test_times_never_run_backwards_and_never_ahead() -> None:
     early, late = NOON - timedelta(seconds=9), NOON + timedelta(seconds=2)
     assert times({1: late, 2: early, 3: late}, 1, 2, 3) == ["11:59:51", "11:59:51", "12:00:00"]
+
+
+def test_many_times_are_asked_for_some_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cdc_core.oracle.times._AT_ONCE", 2)
+    moments = {number: NOON - timedelta(seconds=9 - number) for number in range(1, 6)}
+    expected = [f"11:59:{51 + number}" for number in range(1, 6)]
+    assert times({**moments}, *moments) == expected
 
 
 def test_an_scn_that_oracle_has_forgotten_has_the_time_of_the_next_one() -> None:

@@ -45,7 +45,7 @@ def test_what_nobody_can_tell_lies_between_before_and_behind(
 ) -> None:
     at = datetime(2026, month, 25, 1, 30, 5, 7)
     local: dict[str, Answer] = {
-        "SYSTIMESTAMP": [(at, datetime(2026, month, 25, 12), datetime(2026, month, 25, 13))]
+        "SYSTIMESTAMP": [(datetime(2026, month, 25, 12), datetime(2026, month, 25, 13), at)]
     }
     times = ddl_times(FakeSession(local), Scn(7))
     slack = timedelta(seconds=SLACK_SECONDS) + repeated

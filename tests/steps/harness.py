@@ -61,6 +61,14 @@ class Source:
             )
         return self._pipeline
 
+    def asked(self) -> list[str]:
+        """The statements that Oracle is sent from now on, in new sessions."""
+        sent: list[str] = []
+        database = self.pipeline.database
+        database._on_statement = sent.append
+        database.close()
+        return sent
+
     def written(self) -> SourceConfig:
         """The configuration as a file would have it."""
         return self.oracle.config(self.path, **{**self.more, "tables": self.tables})

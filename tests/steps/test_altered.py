@@ -83,10 +83,9 @@ def test_all_tables_are_asked_for_at_once(oracle: Oracle, tmp_path: Path) -> Non
     )
     counts = []
     for number, names in enumerate((("ONE",), ("ONE", "TWO"))):
-        sent: list[str] = []
         with source_of(oracle, tmp_path / str(number), *names) as source:
             source.run()
-            source.pipeline.database._on_statement = sent.append
+            sent = source.asked()
             oracle.run(f"INSERT INTO TWO VALUES ({number + 50}, 'x')")
             [window] = source.pipeline.plan_windows()
             sent.clear()
@@ -103,10 +102,9 @@ def test_definitions_of_tables_that_were_altered_are_read_at_once(
     for table, number in product(("ONE", "TWO"), range(2)):
         oracle.run(f"CREATE INDEX {table}_V{number} ON {table} (V{', ID' * number})")
     for number, names in enumerate((("ONE",), ("ONE", "TWO"))):
-        sent: list[str] = []
         with source_of(oracle, tmp_path / str(number), *names) as source:
             source.run()
-            source.pipeline.database._on_statement = sent.append
+            sent = source.asked()
             later(oracle, source)
             oracle.run(f"DROP INDEX ONE_V{number}", f"DROP INDEX TWO_V{number}")
             oracle.clock.ahead += 3 * SLACK_SECONDS
@@ -260,7 +258,7 @@ def test_what_windows_that_are_too_old_could_not_ask_a_later_one_asks(
     position = source.record("ONE").mirror_scn
     oracle.run("DROP INDEX ONE_KEY")
     oracle.run("INSERT INTO ONE VALUES (99, 'second')")
-    text = "SELECT SCN_TO_TIMESTAMP(:scn), SYS_EXTRACT_UTC"
+    text = "SCN_TO_TIMESTAMP(:scn0)"
     too_old = Fault(FaultKind.ORA_ERROR, FaultEvent.EXECUTE, text, code=8181, times=0)
     oracle.database.faults.arm(too_old)
     later(oracle, source)

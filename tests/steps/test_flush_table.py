@@ -53,8 +53,7 @@ def source(oracle: Oracle, path: Path, **capture: Any) -> Iterator[Source]:
 
 def sent_by(source: Source) -> list[str]:
     """Statements that leave from here on."""
-    sent: list[str] = []
-    source.pipeline.database._on_statement = sent.append
+    sent = source.asked()
     source.pipeline.database.close()  # sessions that are kept report to nobody
     return sent
 

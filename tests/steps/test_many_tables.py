@@ -28,8 +28,7 @@ def _of_many(path: Path, count: int) -> Iterator[tuple[Oracle, Source, list[str]
         )
         with source_of(oracle, path) as source:
             source.configure({"name": "*"})
-            sent: list[str] = []
-            source.pipeline.database._on_statement = sent.append
+            sent = source.asked()
             yield oracle, source, sent
 
 

@@ -111,8 +111,7 @@ def test_long_texts_whose_rows_are_not_understood_are_read_as_a_snapshot_reads_t
     """All of a row by one query, in the form that the lake holds; what is left out is not read."""
     with source_of(texts, tmp_path, **RESELECT) as source:
         source.configure({"name": "T", "columns_exclude": ["S"], "types_as": {"RAW": "hex"}})
-        sent: list[str] = []
-        source.pipeline.database._on_statement = sent.append
+        sent = source.asked()
         source.run()
         with texts.owner() as connection:
             _change(connection.cursor())

@@ -234,8 +234,7 @@ def test_a_lob_that_is_left_out_is_not_read_and_oracle_is_only_read(
 ) -> None:
     with source_of(one_shape, tmp_path, **RESELECT) as source:
         source.configure({"name": "DOCS", "columns_exclude": ["C"]})
-        sent: list[str] = []
-        source.pipeline.database._on_statement = sent.append
+        sent = source.asked()
         source.run()
         _committed(one_shape, _part)
         _committed(one_shape, lambda cursor: call(cursor, 2, "B", "trim", 5000))
@@ -274,8 +273,7 @@ def test_values_of_many_commits_come_with_few_statements(
     monkeypatch.setattr(past_rows, "COMMITS_AT_ONCE", 8)
     monkeypatch.setattr(reselecting, "VALUES_AT_ONCE", 2)
     with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
-        sent: list[str] = []
-        source.pipeline.database._on_statement = sent.append
+        sent = source.asked()
         source.run()
         wanted = _many(one_shape)
         if fails:

@@ -302,8 +302,7 @@ def test_parts_of_lobs_are_read_by_their_rows_rowids(oracle: Oracle, tmp_path: P
     more = {"capture": {"close_at": "online", "lobs": "reselect"}}
     with source_of(oracle, tmp_path, **more) as source:
         source.configure(NOTES)
-        sent: list[str] = []
-        source.pipeline.database._on_statement = sent.append
+        sent = source.asked()
         source.run()
         with oracle.owner() as connection:
             cursor = connection.cursor()

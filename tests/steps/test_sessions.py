@@ -60,9 +60,9 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     seen: list[bool] = []
     answer = logminer._Turn._answer
 
-    def noted(self: Any, prefetched: Any, incarnation: int) -> Any:
+    def noted(self: Any, prefetched: Any) -> Any:
         seen.append(prefetched is not None and prefetched.question == self._question)
-        return answer(self, prefetched, incarnation)
+        return answer(self, prefetched)
 
     monkeypatch.setattr(logminer._Turn, "_answer", noted)
     return seen

@@ -37,7 +37,9 @@ SELECT A.THREAD#, MAX(A.SEQUENCE#), MAX(A.NEXT_CHANGE#)
    AND A.RESETLOGS_CHANGE# = D.RESETLOGS_CHANGE# AND A.RESETLOGS_TIME = D.RESETLOGS_TIME
  GROUP BY A.THREAD#"""
 _THREADS = """
-SELECT THREAD#, STATUS, ENABLED, ENABLE_CHANGE#, DISABLE_CHANGE#, CHECKPOINT_CHANGE#, LAST_REDO_CHANGE# FROM V$THREAD"""
+SELECT T.THREAD#, T.STATUS, T.ENABLED, T.ENABLE_CHANGE#, T.DISABLE_CHANGE#, T.CHECKPOINT_CHANGE#, T.LAST_REDO_CHANGE#,
+       D.RESETLOGS_CHANGE#, D.CURRENT_SCN
+  FROM V$THREAD T, V$DATABASE D"""
 
 MISSING_SECONDS = 300
 """How long after a later log was archived one that neither V$LOG nor V$ARCHIVED_LOG shows counts as
@@ -100,26 +102,64 @@ class LogStart:
     switched_change: int | None
 
 
-def read_logs(session: OracleSession, scn: Scn, how: LogMinerConfig = _ALL_LOGS) -> list[RedoLog]:
+@dataclass(frozen=True, slots=True)
+class RedoThreads:
+    """The redo threads, and the incarnation (RESETLOGS_CHANGE#) and the SCN of the database in
+    which they were read."""
+
+    threads: tuple[RedoThread, ...]
+    resetlogs_change: int
+    current_scn: Scn
+
+    @property
+    def written(self) -> list[RedoThread]:
+        """Those that an instance writes now."""
+        return [one for one in self.threads if one.is_written]
+
+
+@dataclass(frozen=True, slots=True)
+class RedoState:
+    """The online logs, and the redo threads a moment later: a thread that opens in between is known
+    without its logs, and makes a window wait."""
+
+    online: tuple[RedoLog, ...]
+    database: RedoThreads
+
+
+def read_redo_state(session: OracleSession) -> RedoState:
+    """What is written now.
+
+    Raises:
+        LogsNotReadyError: The database shows no redo thread.
+    """
+    online = read_online_logs(session)
+    return RedoState(tuple(online), read_redo_threads(session))
+
+
+def read_logs(
+    session: OracleSession,
+    scn: Scn,
+    how: LogMinerConfig = _ALL_LOGS,
+    *,
+    online: Sequence[RedoLog] | None = None,
+) -> list[RedoLog]:
     """Every log with redo above ``scn`` that the configuration lets Redolake read, all copies, of
-    the present incarnation; and per thread the log before.
+    the present incarnation; and per thread the log before, where that says more
+    (:func:`begin_with`).
 
     Online logs are read first: one that is archived in between then appears in both, never in
     neither.
+
+    Args:
+        online: The online logs, if they were read a moment ago.
     """
-    logs = []
+    shown: Sequence[RedoLog] = []
     if not how.reads_archived_only:
-        logs = [_online_log(row) for row in session.fetch_all(_ONLINE)]
-        logs = [log for log in logs if log.next_change > scn]
-    status = _STATUS
-    binds: dict[str, object] = {"scn": scn}
-    if how.archive_hours is not None:
-        status, binds = _STATUS_OF_YOUNGER, {**binds, "hours": how.archive_hours}
-    archived = _ARCHIVED.format(status=status)
-    logs += _of_destinations(
-        [_archived_log(row) for row in session.fetch_all(archived, binds)],
-        how.archive_destinations,
-    )
+        shown = read_online_logs(session) if online is None else online
+    logs = [log for log in shown if log.next_change > scn]
+    logs += read_archived_logs(session, scn, how)
+    if not how.reads_archived_only and begin_with(logs, scn):
+        return logs
     for thread, sequence, next_change in session.fetch_all(_BEFORE, {"scn": scn}):
         logs.append(
             RedoLog(
@@ -133,6 +173,33 @@ def read_logs(session: OracleSession, scn: Scn, how: LogMinerConfig = _ALL_LOGS)
             )
         )
     return logs
+
+
+def read_online_logs(session: OracleSession) -> list[RedoLog]:
+    """The online logs with redo, one member of each group."""
+    return [_online_log(row) for row in session.fetch_all(_ONLINE)]
+
+
+def read_archived_logs(
+    session: OracleSession, scn: Scn, how: LogMinerConfig = _ALL_LOGS
+) -> list[RedoLog]:
+    """The archived logs with redo above ``scn``, deleted ones among them."""
+    status = _STATUS
+    binds: dict[str, object] = {"scn": scn}
+    if how.archive_hours is not None:
+        status, binds = _STATUS_OF_YOUNGER, {**binds, "hours": how.archive_hours}
+    rows = session.fetch_all(_ARCHIVED.format(status=status), binds)
+    return _of_destinations([_archived_log(row) for row in rows], how.archive_destinations)
+
+
+def begin_with(logs: Sequence[RedoLog], scn: int) -> bool:
+    """Does each thread show a log with the SCN behind ``scn``? Then its redo above ``scn`` begins
+    there, and the log before that one says nothing more. The current log of each thread is always
+    among the online ones. Pure."""
+    lowest: dict[int, int] = {}
+    for log in logs:
+        lowest[log.thread] = min(lowest.get(log.thread, SCN_MAX), log.first_change)
+    return bool(lowest) and all(first <= scn + 1 for first in lowest.values())
 
 
 def _of_destinations(logs: list[RedoLog], names: Sequence[str]) -> list[RedoLog]:
@@ -162,9 +229,16 @@ def archived_end(logs: Iterable[RedoLog], threads: Iterable[RedoThread]) -> Scn 
     return Scn(min(ends[thread] for thread in written) - 1)
 
 
-def read_threads(session: OracleSession) -> list[RedoThread]:
-    """All redo threads."""
-    return [
+def read_redo_threads(session: OracleSession) -> RedoThreads:
+    """All redo threads, with what the database is.
+
+    Raises:
+        LogsNotReadyError: There is none.
+    """
+    rows = session.fetch_all(_THREADS)
+    if not rows:
+        raise _none_open()
+    threads = tuple(
         RedoThread(
             thread=int(thread),
             is_open=status == "OPEN",
@@ -174,37 +248,43 @@ def read_threads(session: OracleSession) -> list[RedoThread]:
             checkpoint_change=int(checkpoint or 0),
             last_redo_change=int(last or 0),
         )
-        for thread, status, enabled, enable, disable, checkpoint, last in session.fetch_all(
-            _THREADS
-        )
-    ]
+        for thread, status, enabled, enable, disable, checkpoint, last, *_ in rows
+    )
+    resetlogs_change, scn = rows[0][-2:]
+    return RedoThreads(threads, int(resetlogs_change), Scn(int(scn)))
 
 
-def read_log_starts(session: OracleSession) -> dict[int, LogStart]:
+def read_threads(session: OracleSession) -> list[RedoThread]:
+    """All redo threads; errors as for :func:`read_redo_threads`."""
+    return list(read_redo_threads(session).threads)
+
+
+def log_starts(state: RedoState) -> dict[int, LogStart]:
     """Per thread that is written now: where its newest online log begins, and where its newest
-    switched one ends.
+    switched one ends. Pure.
 
     Raises:
         LogsNotReadyError: No thread is open, or one shows no log, as for a moment while it is
             switched.
     """
-    online = [_online_log(row) for row in session.fetch_all(_ONLINE)]
     found = {}
-    for thread in read_threads(session):
-        if not thread.is_written:
-            continue
-        own = [log for log in online if log.thread == thread.thread]
+    for thread in state.database.written:
+        own = [log for log in state.online if log.thread == thread.thread]
         if not own:
             raise _not_ready(thread, 0, thread.last_redo_change)
         ends = [log.next_change for log in own if log.next_change != SCN_MAX]
         newest = max(own, key=lambda log: log.sequence)
         found[thread.thread] = LogStart(newest.first_change, max(ends, default=None))
     if not found:
-        raise LogsNotReadyError(
-            "no redo thread of the database is open",
-            hint="Capture continues as soon as the database is open.",
-        )
+        raise _none_open()
     return found
+
+
+def _none_open() -> LogsNotReadyError:
+    return LogsNotReadyError(
+        "no redo thread of the database is open",
+        hint="Capture continues as soon as the database is open.",
+    )
 
 
 def cover(

@@ -21,11 +21,16 @@ from cdc_core.config import LogsBy
 from cdc_core.errors import LogsNotReadyError, PreflightError
 from cdc_core.oracle.session import ROOT, OracleSession
 
-_ADD = "BEGIN SYS.DBMS_LOGMNR.ADD_LOGFILE(LOGFILENAME => :name, OPTIONS => SYS.DBMS_LOGMNR.{option}); END;"
+_ADD = (
+    "SYS.DBMS_LOGMNR.ADD_LOGFILE(LOGFILENAME => :log{number}, OPTIONS => SYS.DBMS_LOGMNR.{option});"
+)
 _STATES = "SELECT STATUS FROM V$LOGMNR_LOGS"
 _READ = "SELECT THREAD_ID, THREAD_SQN, LOW_SCN, FILENAME FROM V$LOGMNR_LOGS"
 _STATUS_MISSING = 4
 _ONLINE_FIRST = ("current", "online", "archived")
+
+Call = tuple[str, dict[str, object]]
+"""A call of DBMS_LOGMNR, and its binds."""
 
 
 @contextmanager
@@ -49,15 +54,17 @@ def where_logminer_runs(session: OracleSession, logs_by: LogsBy) -> Iterator[Non
     yield
 
 
-def name_logs(session: OracleSession, logs: Iterable[RedoLog], logs_by: LogsBy) -> None:
-    """Tell LogMiner its logs, before START_LOGMNR; of a range it needs none."""
+def naming_calls(logs: Iterable[RedoLog], logs_by: LogsBy) -> list[Call]:
+    """The calls that tell LogMiner its logs, before START_LOGMNR; of a range it needs none."""
     if logs_by == "scn_range":
-        return
+        return []
+    calls: list[Call] = []
     for number, log in enumerate(logs):
         # NEW clears the list: one that an ORA-01291 left behind would refuse the same files
         # (ORA-01289).
         option = "ADDFILE" if number else "NEW"
-        session.execute_block(_ADD.format(option=option), {"name": log.name})
+        calls.append((_ADD.format(number=number, option=option), {f"log{number}": log.name}))
+    return calls
 
 
 def refuse_unread_logs(session: OracleSession) -> None:

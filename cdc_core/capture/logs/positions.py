@@ -5,7 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from cdc_core.capture.logs.coverage import read_log_starts
+from cdc_core.capture.logs.coverage import (
+    RedoState,
+    log_starts,
+    read_redo_state,
+    read_redo_threads,
+)
 from cdc_core.change_reader import Start
 from cdc_core.config import CloseAt
 from cdc_core.errors import LogsNotReadyError, TransientError
@@ -15,9 +20,7 @@ from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.dictionary_queries import tables_condition
 
-_DATABASE = "SELECT RESETLOGS_CHANGE#, NAME FROM V$DATABASE"
-_OPEN_THREADS = """
-SELECT COUNT(*), MIN(LAST_REDO_CHANGE#) FROM V$THREAD WHERE STATUS = 'OPEN' AND ENABLED IN ('PUBLIC', 'PRIVATE')"""
+_INCARNATION = "SELECT RESETLOGS_CHANGE# FROM V$DATABASE"
 _TRANSACTIONS = "SELECT RAWTOHEX(XID), START_SCN FROM {view} WHERE START_SCN > 1 OR USED_UREC > 0"
 """0 and 1 stand for a START_SCN that is not assigned yet. A transaction without undo records has
 changed nothing: where it has no START_SCN, its changes come later than the look.
@@ -48,23 +51,28 @@ def read_start(
     Raises:
         TransientError: Oracle does not say where an open transaction began, or DDL goes on and on.
     """
-    before = current_scn(session)
-    oldest = _oldest_open(session, sleep)
+    database = read_redo_threads(session)
+    before = database.current_scn
+    oldest = _oldest_open(session, sleep, instances=len(database.written))
     snapshot = _after_ddl(session, tables, sleep)
-    [(resetlogs_change, name)] = session.fetch_all(_DATABASE)
     low = min(before, oldest if oldest is not None else before) - 1
     return Start(
         snapshot_scn=snapshot,
         mining_low=Scn(low),
-        resetlogs_change=int(resetlogs_change),
-        database_name=str(name),
+        resetlogs_change=database.resetlogs_change,
+        database_name=session.database_name,
         dbid=session.dbid,
         container_dbid=session.container_dbid,
     )
 
 
 def upper_bound(session: OracleSession, close_at: CloseAt) -> Scn:
-    """The highest SCN at which a window may be closed now.
+    """The highest SCN at which a window may be closed now; see :func:`bound_of`."""
+    return bound_of(read_redo_state(session), close_at)
+
+
+def bound_of(state: RedoState, close_at: CloseAt) -> Scn:
+    """The highest SCN at which a window may be closed. Pure.
 
     ``completed_logs``: the last SCN below the end of the newest switched log of every open thread,
     and below the beginning of every log that is written: all redo up to there is in logs that do
@@ -75,29 +83,30 @@ def upper_bound(session: OracleSession, close_at: CloseAt) -> Scn:
     Raises:
         LogsNotReadyError: No thread is open.
     """
-    current = current_scn(session)
+    current = state.database.current_scn
     if close_at == "completed_logs":
-        starts = read_log_starts(session).values()
+        starts = log_starts(state).values()
         ends = [end for one in starts for end in (one.first_change, one.switched_change) if end]
         return Scn(min(current, min(ends) - 1))
-    [(threads, written)] = session.fetch_all(_OPEN_THREADS)
-    if not threads or written is None:
+    written = min((one.last_redo_change for one in state.database.written), default=0)
+    if not written:
         raise LogsNotReadyError(
             "no redo thread of the database is open",
             hint="Capture continues as soon as the database is open.",
         )
-    return Scn(min(current, int(written) - 1))
+    return Scn(min(current, written - 1))
 
 
 def resetlogs_change(session: OracleSession) -> int:
     """The SCN of the last RESETLOGS: names the incarnation."""
-    return int(session.fetch_all(_DATABASE)[0][0])
+    return int(session.fetch_all(_INCARNATION)[0][0])
 
 
-def _oldest_open(session: OracleSession, sleep: Callable[[float], None]) -> Scn | None:
-    [(threads, _)] = session.fetch_all(_OPEN_THREADS)
+def _oldest_open(
+    session: OracleSession, sleep: Callable[[float], None], *, instances: int
+) -> Scn | None:
     # V$TRANSACTION shows this instance only; in a cluster the others' transactions count as well.
-    view = "GV$TRANSACTION" if threads > 1 else "V$TRANSACTION"
+    view = "GV$TRANSACTION" if instances > 1 else "V$TRANSACTION"
     pending: set[str] | None = None
     for attempt in range(ATTEMPTS):
         rows = session.fetch_all(_TRANSACTIONS.format(view=view))

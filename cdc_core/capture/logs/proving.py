@@ -6,7 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cdc_core.capture.logs.coverage import RedoLog, cover, read_logs, read_threads
+from cdc_core.capture.logs.coverage import (
+    RedoLog,
+    RedoState,
+    cover,
+    read_archived_logs,
+    read_logs,
+    read_online_logs,
+)
 from cdc_core.capture.logs.dictionaries import needed_from
 from cdc_core.capture.logs.positions import resetlogs_change as read_resetlogs_change
 from cdc_core.config import LogMinerConfig
@@ -34,27 +41,26 @@ class ProvedLogs:
 def prove_logs(
     session: OracleSession,
     miner: OracleSession,
+    state: RedoState,
     low: Scn,
     high: Scn,
-    incarnation: int,
     how: LogMinerConfig,
 ) -> ProvedLogs:
     """Prove that the logs cover the range, from the dictionary on that names its rows
     (:func:`~cdc_core.capture.logs.coverage.cover`).
 
     Args:
-        session: Of the primary, which knows its redo threads.
+        session: Of the primary.
         miner: Of the database that reads the logs: which files there are, that one says.
+        state: What the primary, which knows its redo threads, showed a moment ago.
 
     Raises:
         RedoUnavailableError: A log is gone, or no dictionary lies before the range.
         LogsNotReadyError: One is not there yet.
     """
-    # Logs first: a thread that opens in between is then known without its logs and makes the window
-    # wait.
     first = needed_from(session, how, low)
-    copies = read_logs(miner, min(first, low), how)
-    threads = read_threads(session)
+    copies = read_logs(miner, min(first, low), how, online=state.online)
+    threads, incarnation = state.database.threads, state.database.resetlogs_change
     logs = cover(copies, threads, low, high, resetlogs_change=incarnation)
     if first < low:
         try:
@@ -69,13 +75,18 @@ def prove_logs(
     return ProvedLogs(min(first, low), copies, logs)
 
 
-def check_incarnation(session: OracleSession, expected: int) -> int:
-    """The present incarnation, which is the one that was snapshotted.
+def check_incarnation(session: OracleSession, expected: int) -> None:
+    """Is the present incarnation the one that was snapshotted? Errors as for
+    :func:`refuse_incarnation`."""
+    refuse_incarnation(read_resetlogs_change(session), expected)
+
+
+def refuse_incarnation(current: int, expected: int) -> None:
+    """Refuse another incarnation than the one that was snapshotted. Pure.
 
     Raises:
-        IncarnationError: It is not.
+        IncarnationError: It is another one.
     """
-    current = read_resetlogs_change(session)
     if current != expected:
         raise IncarnationError(
             "the database was opened with RESETLOGS since the source was snapshotted",
@@ -84,7 +95,6 @@ def check_incarnation(session: OracleSession, expected: int) -> int:
             expected=expected,
             current=current,
         )
-    return current
 
 
 def refuse_changed(
@@ -92,7 +102,6 @@ def refuse_changed(
     used: Sequence[RedoLog],
     low: Scn,
     high: Scn,
-    incarnation: int,
     how: LogMinerConfig,
 ) -> None:
     """After the pass, every file must still hold the log it held before it: an online log may have
@@ -101,13 +110,17 @@ def refuse_changed(
     Raises:
         LogsChangedError: One does not.
     """
-    copies = {(log.thread, log.sequence, log.name) for log in read_logs(session, low, how)}
+    now: list[RedoLog] = []
+    if any(log.state != "archived" for log in used):
+        now += read_online_logs(session)
+    if any(log.state == "archived" for log in used):
+        now += read_archived_logs(session, low, how)
+    copies = {(log.thread, log.sequence, log.name) for log in now}
     overwritten = [log for log in used if (log.thread, log.sequence, log.name) not in copies]
     if overwritten:
         raise LogsChangedError(
             "redo logs changed while they were read",
             hint="The window is read again from the archived copies.",
             logs=", ".join(f"{log.thread}.{log.sequence}" for log in overwritten),
-            incarnation=incarnation,
             scn_high=high,
         )

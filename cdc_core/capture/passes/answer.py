@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from cdc_core.capture.logs.coverage import RedoLog
+from cdc_core.capture.logs.coverage import RedoLog, RedoState
 from cdc_core.capture.logs.dictionaries import has_old_names
 from cdc_core.capture.logs.naming import logs_read
 from cdc_core.capture.logs.proving import ProvedLogs, prove_logs, refuse_changed
@@ -155,13 +155,14 @@ class PassReader:
 
 @contextmanager
 def answering(
-    session: OracleSession, miner: OracleSession, reader: PassReader, incarnation: int
+    session: OracleSession, miner: OracleSession, reader: PassReader, redo: RedoState
 ) -> Iterator[Answer]:
     """Answer a question with a pass of its own, for the block in which the rows are read.
 
     Args:
         session: Of the primary, where LogMiner runs if there is no standby.
         miner: Where LogMiner runs.
+        redo: What the primary showed before.
 
     Raises:
         LogsNotReadyError: A log is not there yet.
@@ -170,7 +171,7 @@ def answering(
     """
     question = reader.question
     high, how = question.window.scn_high, question.how
-    unreachable, low, proved = _reach(session, miner, reader, incarnation)
+    unreachable, low, proved = _reach(session, miner, reader, redo)
     started = time.monotonic()
     with mining(miner, proved.logs, low, high, how=how):
         reader.figures.start_seconds = time.monotonic() - started
@@ -180,12 +181,12 @@ def answering(
             answer.unreachable = unreachable
             yield answer
         used = logs_read(miner, proved.logs, proved.copies, how.logs)
-    refuse_changed(miner, used, proved.low, high, incarnation, how)
+    refuse_changed(miner, used, proved.low, high, how)
     check_same(session, miner)
 
 
 def _reach(
-    session: OracleSession, miner: OracleSession, reader: PassReader, incarnation: int
+    session: OracleSession, miner: OracleSession, reader: PassReader, redo: RedoState
 ) -> tuple[list[tuple[TableId, Scn, RedoUnavailableError]], Scn, ProvedLogs]:
     """How far back redo is read, and the logs that it needs: for the joining tables as far as redo
     is there still, and those for which it is not."""
@@ -196,11 +197,11 @@ def _reach(
         reading.again_above = low
         reach = Scn(reading.mining_low)
         try:
-            proved = prove_logs(session, miner, reach, high, incarnation, how)
+            proved = prove_logs(session, miner, redo, reach, high, how)
         except RedoUnavailableError as error:
             unreachable.append((table, low, error))
         else:
             return unreachable, reach, proved
     reading.again_above = None
     low = Scn(reading.mining_low)
-    return unreachable, low, prove_logs(session, miner, low, high, incarnation, how)
+    return unreachable, low, prove_logs(session, miner, redo, low, high, how)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from cdc_core.capture.logs.coverage import RedoLog
 from cdc_core.capture.logs.dictionaries import start_options
-from cdc_core.capture.logs.naming import name_logs, refuse_unread_logs
+from cdc_core.capture.logs.naming import Call, naming_calls, refuse_unread_logs
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.capture.passes.wanted_rows import WantedRows, condition_of, wanted_batches
 from cdc_core.config import LogMinerConfig, LogsBy
@@ -72,14 +72,16 @@ _UNREAD = """
    AND (SCN > :{low} OR OPERATION_CODE IN ({ends}){threads})"""
 _IS_HOLE = f"OPERATION_CODE = {int(Operation.MISSING_SCN)}"
 _START = (
-    "BEGIN SYS.DBMS_LOGMNR.START_LOGMNR(STARTSCN => :scn_low, ENDSCN => :scn_high,{file}"
-    " OPTIONS => {options}); END;"
+    "SYS.DBMS_LOGMNR.START_LOGMNR(STARTSCN => :scn_low, ENDSCN => :scn_high,{file}"
+    " OPTIONS => {options});"
 )
 _FILE = " DICTFILENAME => :dictionary,"
 _NO_ROWID = "SYS.DBMS_LOGMNR.NO_ROWID_IN_STMT"
 _END = "BEGIN SYS.DBMS_LOGMNR.END_LOGMNR(); END;"
 _NO_SESSION = "ORA-01307"
 _RS_ID_WIDTH = 32
+_CALLS_MAX = 500
+"""So many calls are in one block: one round trip for the logs of most ranges."""
 
 
 @contextmanager
@@ -100,12 +102,14 @@ def mining(
         LogsNotReadyError: Oracle misses or cannot open a log.
         PreflightError: The user may not use LogMiner.
     """
-    _end(session)  # what an earlier failure in this session may have left
+    if session.is_mining:  # a failure left it, and it could not be ended then
+        _end(session)
+    session.is_mining = True
     how = how or LogMinerConfig()
     try:
-        name_logs(session, logs, how.logs)
-        sql, binds = _start(how)
-        session.execute_block(sql, {"scn_low": scn_low + 1, "scn_high": scn_high, **binds})
+        calls = [*naming_calls(logs, how.logs), _start(how, scn_low, scn_high)]
+        for at in range(0, len(calls), _CALLS_MAX):
+            _call(session, calls[at : at + _CALLS_MAX])
         refuse_unread_logs(session)
         yield
     except BaseException:
@@ -190,11 +194,19 @@ def _fetched(
             yield readable_batch(batch, but="sql_redo")
 
 
-def _start(how: LogMinerConfig) -> tuple[str, dict[str, object]]:
+def _start(how: LogMinerConfig, scn_low: Scn, scn_high: Scn) -> Call:
     options = " + ".join((*start_options(how.strategy), _NO_ROWID))
+    binds: dict[str, object] = {"scn_low": scn_low + 1, "scn_high": scn_high}
     if how.dictionary_file is None:
-        return _START.format(file="", options=options), {}
-    return _START.format(file=_FILE, options=options), {"dictionary": how.dictionary_file}
+        return _START.format(file="", options=options), binds
+    binds["dictionary"] = how.dictionary_file
+    return _START.format(file=_FILE, options=options), binds
+
+
+def _call(session: OracleSession, calls: Sequence[Call]) -> None:
+    """Several calls in one block."""
+    binds = {name: value for _, own in calls for name, value in own.items()}
+    session.execute_block(f"BEGIN {' '.join(sql for sql, _ in calls)} END;", binds)
 
 
 def _unread(reading: Reading, prefix: str = "") -> tuple[str, dict[str, object]]:
@@ -228,6 +240,7 @@ def _end(session: OracleSession) -> None:
     except OracleError as error:
         if error.facts.get("ora") != _NO_SESSION:
             raise
+    session.is_mining = False
 
 
 def _end_after_error(session: OracleSession) -> None:

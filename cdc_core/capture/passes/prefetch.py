@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import threading
 
-from cdc_core.capture.logs.coverage import RedoLog, read_log_starts
-from cdc_core.capture.logs.proving import check_incarnation
+from cdc_core.capture.logs.coverage import RedoLog, RedoState, log_starts, read_redo_state
+from cdc_core.capture.logs.proving import refuse_incarnation
 from cdc_core.capture.logs.standby import where_both_run
 from cdc_core.capture.passes.answer import Answer, PassReader, answering
 from cdc_core.capture.passes.question import ask
@@ -69,10 +69,11 @@ def _store(
 ) -> list[RedoLog] | None:
     """Read the rows into the file, and give the logs; None if that cannot be done now."""
     with where_both_run(session, miner, reader.question.how):
-        if not is_unchanging(session, reader.question.window.scn_high):
+        redo = read_redo_state(session)
+        if not is_unchanging(redo, reader.question.window.scn_high):
             return None
-        incarnation = check_incarnation(session, work.source.resetlogs_change)
-        with answering(session, miner, reader, incarnation) as answer:
+        refuse_incarnation(redo.database.resetlogs_change, work.source.resetlogs_change)
+        with answering(session, miner, reader, redo) as answer:
             for batch in answer.rows():
                 stored.write(batch)
                 if stop.is_set():
@@ -93,7 +94,6 @@ def stored_answer(
     return answer
 
 
-def is_unchanging(session: OracleSession, scn_high: Scn) -> bool:
+def is_unchanging(redo: RedoState, scn_high: Scn) -> bool:
     """Has every thread that is written begun a log above this SCN?"""
-    starts = read_log_starts(session).values()
-    return all(one.first_change > scn_high for one in starts)
+    return all(one.first_change > scn_high for one in log_starts(redo).values())

@@ -18,18 +18,18 @@ from contextlib import closing
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.capture.logs.coverage import RedoLog, read_log_starts
+from cdc_core.capture.logs.coverage import RedoLog, log_starts, read_redo_state
 from cdc_core.capture.logs.naming import logs_read, where_logminer_runs
 from cdc_core.capture.logs.proving import (
     ProvedLogs,
-    check_incarnation,
     prove_logs,
     refuse_changed,
+    refuse_incarnation,
 )
 from cdc_core.capture.passes.answer import Answer, PassReader
 from cdc_core.capture.passes.batches import MinedBatch
 from cdc_core.capture.passes.mining import CONTAINER, MINED_SCHEMA, mined_of_all, mining
-from cdc_core.capture.passes.prefetch import is_unchanging, stored_answer
+from cdc_core.capture.passes.prefetch import stored_answer
 from cdc_core.capture.passes.question import Question, ask, unfinished_of
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.capture.passes.rules import CaptureRules
@@ -86,7 +86,7 @@ def _read(asking: Sequence[Share]) -> list[RedoLog]:
                     for share in asking:
                         share.take(batch)
             used = logs_read(session, proved.logs, proved.copies, how.logs)
-        refuse_changed(session, used, proved.low, high, asking[0].incarnation, how)
+        refuse_changed(session, used, proved.low, high, how)
     return proved.logs
 
 
@@ -103,11 +103,10 @@ class Share:
         self, session: OracleSession, work: WindowWork, rules: CaptureRules, landing: LandingStore
     ) -> None:
         self.session, self._work, self.container = session, work, session.container
-        self.incarnation = work.source.resetlogs_change
         self.proved: ProvedLogs | None = None
         self.answer: Answer | None = None
-        with where_logminer_runs(session, rules.how.logs):
-            unfinished = unfinished_of(work, read_log_starts(session))
+        self._redo = read_redo_state(session)
+        unfinished = unfinished_of(work, log_starts(self._redo))
         reading = Reading(work.record.mining_low, (), {})
         if unfinished is not None:
             low, scns = work.record.mining_low, unfinished.first_scns
@@ -138,8 +137,7 @@ class Share:
         """May its redo be read now?"""
         try:
             if not self.question.again:
-                with where_logminer_runs(self.session, self.question.how.logs):
-                    self.proved = self._proved()
+                self.proved = self._proved()
         except CdcError as error:
             self._leave(error)
         return self.proved is not None
@@ -177,14 +175,11 @@ class Share:
         if self.answer is None:
             self._stored.close()
 
-    def _proved(self) -> ProvedLogs | None:
-        session, question, source = self.session, self.question, self._work.source
-        high = question.window.scn_high
-        if question.unfinished is None and not is_unchanging(session, high):
-            return None
-        self.incarnation = check_incarnation(session, source.resetlogs_change)
-        low, how = question.reads_above, question.how
-        return prove_logs(session, session, low, high, self.incarnation, how)
+    def _proved(self) -> ProvedLogs:
+        session, question, redo = self.session, self.question, self._redo
+        refuse_incarnation(redo.database.resetlogs_change, self._work.source.resetlogs_change)
+        low, high, how = question.reads_above, question.window.scn_high, question.how
+        return prove_logs(session, session, redo, low, high, how)
 
     def _store(self, batches: Iterator[MinedBatch]) -> None:
         for batch in batches:

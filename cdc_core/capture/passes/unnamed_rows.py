@@ -83,9 +83,10 @@ class KnownSegments:
 
     def look(self, session: Queries) -> None:
         """Learn what the tables have now. Of a table whose segments one may not see it is known
-        that it has some."""
-        self._learn(read_segments(session, self._tables))
-        bare = [one.table for one in self._tables if not one.segments]
+        that it has some; where all objects are shown, there is none."""
+        found, is_whole = read_segments(session, self._tables)
+        self._learn(found)
+        bare = [] if is_whole else [one.table for one in self._tables if not one.segments]
         self._unseen = have_segments(session, bare)
         self.is_watching |= bool(self._unseen)
 

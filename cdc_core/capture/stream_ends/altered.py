@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -36,14 +35,13 @@ from cdc_core.errors import (
     CdcError,
     ConfigError,
     PreflightError,
-    SnapshotTooOldError,
     UnsupportedTypeError,
 )
 from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd, Trouble
-from cdc_core.schema.ddl_times import ddl_times
+from cdc_core.schema.ddl_times import times_around
 from cdc_core.schema.dictionary import read_each_schema
 from cdc_core.schema.dictionary_queries import UserQueries, tables_condition
 from cdc_core.schema.evolution import identified, judge
@@ -147,16 +145,14 @@ def _settled(
     if not tables:
         return {}
     condition, names = tables_condition(tables, "OWNER", "OBJECT_NAME")
-    binds: dict[str, Any] = dict(names)
-    is_altered = "1 = 1"
-    with suppress(SnapshotTooOldError):
-        binds["low"] = ddl_times(session, window.scn_low).before - _AGAIN
-        is_altered = _ABOVE_LOW
-    try:
-        binds["before"] = ddl_times(session, window.scn_high).before
-    except SnapshotTooOldError:
+    low, high = times_around(session, window.scn_low, window.scn_high)
+    if high is None:
         _LOG.info("Oracle maps the window to no time: a later one asks for DDL window=%s", window.key)  # fmt: skip
         return {}
+    binds: dict[str, Any] = {**names, "before": high.before}
+    if low is not None:
+        binds["low"] = low.before - _AGAIN
+    is_altered = "1 = 1" if low is None else _ABOVE_LOW
     rows = session.fetch_all(_SETTLED.format(tables=condition, is_altered=is_altered), binds)
     return {TableId(owner, name): bool(is_within) for owner, name, is_within in rows}
 

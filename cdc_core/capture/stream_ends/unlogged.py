@@ -39,18 +39,24 @@ from cdc_core.schema.ddl_times import ddl_times
 from cdc_core.schema.dictionary_queries import Queries, tables_condition
 from cdc_core.schema.table import TableSchema
 
-_FILES = """
-SELECT T.NAME, MAX(F.UNRECOVERABLE_CHANGE#)
+_DATABASE = """
+SELECT SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL, 0, 'database' FROM V$DATABASE
+ UNION ALL
+SELECT T.NAME, NULL, MAX(F.UNRECOVERABLE_CHANGE#), 'file'
   FROM V$DATAFILE F, V$TABLESPACE T
  WHERE T.TS# = F.TS# AND T.CON_ID = F.CON_ID AND F.UNRECOVERABLE_CHANGE# > :scn
- GROUP BY T.NAME"""
-_RESET = """
-SELECT END_RESETLOGS_SCN FROM V$PDB_INCARNATION
+ GROUP BY T.NAME
+ UNION ALL
+SELECT NULL, NULL, END_RESETLOGS_SCN, 'reset'
+  FROM V$PDB_INCARNATION
  WHERE END_RESETLOGS_SCN > 0 AND END_RESETLOGS_SCN <= :high AND CON_ID IN (0, SYS_CONTEXT('USERENV', 'CON_ID'))"""
-_TABLES = "SELECT OWNER, TABLE_NAME, TABLESPACE_NAME FROM ALL_TABLES WHERE {tables}"
-_LOGGING = "SELECT SUPPLEMENTAL_LOG_DATA_MIN, SUPPLEMENTAL_LOG_DATA_ALL FROM V$DATABASE"
-_GROUPS = """
-SELECT OWNER, TABLE_NAME FROM ALL_LOG_GROUPS WHERE LOG_GROUP_TYPE = 'ALL COLUMN LOGGING' AND {tables}"""
+_TABLES = "SELECT OWNER, TABLE_NAME, TABLESPACE_NAME, 'table' FROM ALL_TABLES WHERE {tables}"
+_TABLES_AND_GROUPS = f"""
+{_TABLES}
+ UNION ALL
+SELECT OWNER, TABLE_NAME, NULL, 'logged'
+  FROM ALL_LOG_GROUPS
+ WHERE LOG_GROUP_TYPE = 'ALL COLUMN LOGGING' AND {{tables}}"""
 _ALTERED_LATER = """
 SELECT OWNER, OBJECT_NAME FROM ALL_OBJECTS
  WHERE OBJECT_TYPE = 'TABLE' AND LAST_DDL_TIME > :behind AND {tables}"""
@@ -156,23 +162,22 @@ def _read(
     session: Queries, tables: Sequence[TableId], window: ScnWindow, told: Set[TableId]
 ) -> Facts:
     condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
-    [(minimal, everything)] = session.fetch_all(_LOGGING)
+    bounds = {"scn": window.scn_low, "high": window.scn_high}
+    facts = session.fetch_all(_DATABASE, bounds)
+    [(minimal, everything)] = [row[:2] for row in facts if row[-1] == "database"]
+    sql = _TABLES if everything == "YES" else _TABLES_AND_GROUPS
+    rows = session.fetch_all(sql.format(tables=condition), binds)
+    tablespaces = {TableId(owner, name): at for owner, name, at, what in rows if what == "table"}
     logged = set(tables)
     if everything != "YES":
-        rows = session.fetch_all(_GROUPS.format(tables=condition), binds)
-        logged = {TableId(owner, name) for owner, name in rows}
+        logged = {TableId(owner, name) for owner, name, _, what in rows if what == "logged"}
         logged |= _altered_later(session, {*tables} - logged - told, window.scn_high)
-    unrecoverable = session.fetch_all(_FILES, {"scn": window.scn_low})
-    resets = session.fetch_all(_RESET, {"high": window.scn_high})
     return Facts(
-        unrecoverable={str(name): int(scn) for name, scn in unrecoverable},
-        tablespaces={
-            TableId(owner, name): place
-            for owner, name, place in session.fetch_all(_TABLES.format(tables=condition), binds)
-        },
+        unrecoverable={str(name): int(scn) for name, _, scn, what in facts if what == "file"},
+        tablespaces=tablespaces,
         is_supplemental=everything == "YES" or minimal in {"YES", "IMPLICIT"},
         logged=frozenset(logged),
-        reset_scn=max((int(scn) for (scn,) in resets), default=0),
+        reset_scn=max((int(scn) for *_, scn, what in facts if what == "reset"), default=0),
     )
 
 

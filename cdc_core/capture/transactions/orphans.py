@@ -29,14 +29,11 @@ from dataclasses import dataclass, replace
 from cdc_core.errors import PreflightError
 from cdc_core.model.scn import Scn
 from cdc_core.model.transactions import UNRESOLVED, OpenTransaction
-from cdc_core.schema.dictionary_queries import Queries
+from cdc_core.oracle.database import current_scn
+from cdc_core.oracle.session import OracleSession
 
-_THREADS = (
-    "SELECT COUNT(*) FROM V$THREAD WHERE STATUS = 'OPEN' AND ENABLED IN ('PUBLIC', 'PRIVATE')"
-)
 _TRANSACTIONS = "SELECT RAWTOHEX(XID) FROM {view}"
-_SESSIONS = "SELECT SID, SERIAL# FROM GV$SESSION"
-_CURRENT = "SELECT CURRENT_SCN FROM V$DATABASE"
+_SESSIONS = "SELECT SID, SERIAL#, (SELECT CURRENT_SCN FROM V$DATABASE) FROM GV$SESSION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +47,25 @@ class LivingTransactions:
     scn: Scn
 
 
-def read_living(session: Queries) -> LivingTransactions:
+def read_living(session: OracleSession, instances: int) -> LivingTransactions:
     """Ask Oracle. The SCN is read after the transactions, so that it lies above the ends of all
-    that are not shown."""
-    [(threads,)] = session.fetch_all(_THREADS)
+    that are not shown.
+
+    Args:
+        instances: So many write redo.
+    """
     # V$TRANSACTION shows this instance only.
-    view = "GV$TRANSACTION" if threads > 1 else "V$TRANSACTION"
+    view = "GV$TRANSACTION" if instances > 1 else "V$TRANSACTION"
     transactions = frozenset(
         str(xid).lower() for (xid,) in session.fetch_all(_TRANSACTIONS.format(view=view))
     )
     try:
         rows = session.fetch_all(_SESSIONS)
-        sessions = frozenset((int(sid), int(serial)) for sid, serial in rows)
     except PreflightError:
-        sessions = None
-    return LivingTransactions(transactions, sessions, Scn(session.fetch_all(_CURRENT)[0][0]))
+        return LivingTransactions(transactions, None, current_scn(session))
+    sessions = frozenset((int(sid), int(serial)) for sid, serial, _ in rows)
+    scn = Scn(int(rows[0][-1])) if rows else current_scn(session)
+    return LivingTransactions(transactions, sessions, scn)
 
 
 def judged(

@@ -138,7 +138,7 @@ class FakeSession(EngineSession):
     def parse(self, sql: str) -> FakeStatement:
         key = max((k for k in self.engine.scripts if sql.startswith(k)), key=len, default=None)
         if key is None:
-            if sql.startswith("ALTER SESSION"):
+            if "ALTER SESSION" in sql:
                 return FakeStatement(sql, StatementKind.DDL, (), (), ())
             raise OracleError(942, "table or view does not exist", sql.find("missing"))
         script = self.engine.scripts[key]
@@ -156,7 +156,7 @@ class FakeSession(EngineSession):
     ) -> Outcome:
         assert isinstance(statement, FakeStatement)
         self.log.append(statement.sql)
-        if statement.sql.startswith("ALTER SESSION"):
+        if "ALTER SESSION" in statement.sql:
             return Outcome(StatementKind.DDL)
         self.interrupted.clear()
         call = Call(statement.sql, [list(row) for row in binds], list(bind_metas), batch_errors)
