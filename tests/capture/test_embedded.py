@@ -33,6 +33,7 @@ from tests.capture.source import Source
 from tests.oracle.backends import BACKENDS, Database, open_backend
 from tests.oracle.embedded import Oracle, running_oracle, script, wait_until
 from tests.oracle.findings import findings_of
+from tests.oracle.fixtures import oracle_with
 
 EMP = TableId("DEMO", "EMP")
 BIND = "ALTER SYSTEM SWITCH LOGFILE"
@@ -53,12 +54,10 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[Database]:
         yield oracle
 
 
-@pytest.fixture
-def embedded() -> Iterator[Oracle]:
-    """For what cannot be asked of a real database: faults, lost logs, its administrator's mistakes."""
-    with running_oracle() as oracle:
-        oracle.run(*TABLES)
-        yield oracle
+embedded = oracle_with(
+    *TABLES,
+)
+"""For what cannot be asked of a real database: faults, lost logs, its administrator's mistakes."""
 
 
 def test_a_transaction_over_three_windows_is_whole_in_that_of_its_commit(

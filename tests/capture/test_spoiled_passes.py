@@ -29,15 +29,14 @@ from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from tests.capture.source import Source
 from tests.capture.test_embedded import EMP
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
 from tests.oracle.fake_session import FakeSession
+from tests.oracle.fixtures import oracle_with
 
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[Oracle]:
-    with running_oracle() as oracle:
-        oracle.run("CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY)")
-        yield oracle
+database = oracle_with(
+    "CREATE TABLE EMP (ID NUMBER(10) PRIMARY KEY)",
+    scope="module",
+)
 
 
 @pytest.fixture

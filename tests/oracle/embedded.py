@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -43,6 +45,10 @@ MERGED_BY_SPARK = {"rewrite_mirrors_up_to_mb": 0}
 STRAND_RECORDS = 2
 """So few that an open transaction has some of its redo in the log and some not: both must be met at a window's border. With the
 default, all redo of a small transaction is in the window of its COMMIT."""
+IDLE_REDO_SECONDS = 0.3
+"""Who waits for redo that an idle database writes waits so long; a real one writes some every three
+seconds."""
+DATABASE_FILE = "database.sqlite"
 
 
 _DDL = ("ALTER ", "CREATE ", "DROP ", "TRUNCATE ")
@@ -90,18 +96,192 @@ class Clock:
         return time.time() + self.ahead
 
 
-@dataclass(slots=True)
-class Oracle:
-    """A running database.
+def reported() -> Likeness:
+    """The database of the report that the environment names, or the default one."""
+    path = os.environ.get(LIKE)
+    return Likeness() if path is None else Likeness.read(Path(path))
 
-    After DDL its clock is put forward: a snapshot waits until the second of the last DDL has passed, and tests do not.
+
+Statement = str | Callable[["Oracle"], object]
+"""What the owner of a new database runs, or a function of the database: of what lies in its file,
+nothing else of it is kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a database comes about: what is run in it first, and the options of :func:`running_oracle`."""
+
+    statements: tuple[Statement, ...] = ()
+    logging: bool = True
+    warts: frozenset[Wart] = frozenset()
+    strand_records: int = STRAND_RECORDS
+    lob_rows: LobRows | None = None
+    xml_rows: XmlRows = XmlRows.BINARY
+    extended_strings: bool = False
+    character_set: str = ""
+    national_character_set: str = ""
+    release: str = ""
+    nls_sort: str = ""
+    nls_comp: str = ""
+    time_zone: str = ""
+    threads: int = 1
+    idle_redo_seconds: float = IDLE_REDO_SECONDS
+    like: Likeness = field(default_factory=reported)
+    unsupported_undo: bool = False
+    next_change_open: int = NEXT_CHANGE_OPEN
+
+    def open(self, folder: Path, clock: Clock, *, is_new: bool) -> OpenDatabase:
+        """Open a database in a folder, or make it there."""
+        like = self.like
+        settings = RedoSettings(
+            warts=like.warts,
+            strand_records=self.strand_records,
+            unsupported_undo=self.unsupported_undo,
+            next_change_open=self.next_change_open,
+            lob_rows=self.lob_rows or like.lob_rows,
+            xml_rows=self.xml_rows,
+            idle_redo_seconds=self.idle_redo_seconds,
+        )
+        first: dict[str, Any] = {
+            "passwords": {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)},
+            "extended_strings": self.extended_strings or like.extended_strings,
+            "character_set": self.character_set or like.character_set,
+            "national_character_set": self.national_character_set or like.national_character_set,
+            "nls_sort": self.nls_sort,
+            "nls_comp": self.nls_comp,
+            "time_zone": self.time_zone or like.time_zone,
+        }
+        database = open_database(
+            folder,
+            now=clock,
+            redo_settings=settings,
+            release=self.release or like.release,
+            **first if is_new else {},
+        )
+        for wart in self.warts:
+            database.redo.set_wart(wart, shown=True)
+        if is_new:
+            database.redo.open_threads(like.threads)
+        return database
+
+
+@dataclass(frozen=True)
+class KeptDatabase:
+    """The file of a database that was closed, and how far its clock was put forward."""
+
+    file: bytes
+    ahead: float
+
+
+@lru_cache(maxsize=16)
+def kept_database(recipe: Recipe) -> KeptDatabase:
+    """A database as its recipe makes it. Tests that begin with equal ones begin with its file, since
+    to make one takes as long as many a test's own part."""
+    plain = replace(recipe, statements=())
+    oracle = Oracle(plain)
+    if recipe.statements:
+        for kind, group in groupby(recipe.statements, type):
+            if kind is str:
+                oracle.run(*map(str, group))
+                continue
+            for statement in group:
+                assert callable(statement)
+                statement(oracle)
+    else:
+        oracle.create()
+    return oracle.kept()
+
+
+class Oracle:
+    """A database that runs from the first look at it on.
+
+    After DDL its clock is put forward: a snapshot waits until the second of the last DDL has
+    passed, and tests do not.
     """
 
-    database: OpenDatabase
-    server: EmbeddedServer
-    clock: Clock
-    sent: list[str] = field(default_factory=list)
-    sessions: list[OracleSession] = field(default_factory=list)
+    def __init__(
+        self,
+        recipe: Recipe,
+        running: tuple[OpenDatabase, EmbeddedServer] | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.recipe = recipe
+        self.clock = clock or Clock()
+        self.sent: list[str] = []
+        self.sessions: list[OracleSession] = []
+        self._running = running
+        self._folder: TemporaryDirectory[str] | None = None
+        self._starting = threading.RLock()
+
+    @property
+    def database(self) -> OpenDatabase:
+        """The database itself, with its redo and its faults."""
+        return self._started()[0]
+
+    @property
+    def server(self) -> EmbeddedServer:
+        """What listens for clients."""
+        return self._started()[1]
+
+    @server.setter
+    def server(self, server: EmbeddedServer) -> None:
+        self._running = (self.database, server)
+
+    @property
+    def is_running(self) -> bool:
+        """Has anybody looked at it?"""
+        return self._running is not None
+
+    def _started(self) -> tuple[OpenDatabase, EmbeddedServer]:
+        with self._starting:
+            if self._running is None:
+                self.start(kept_database(self.recipe))
+            assert self._running is not None
+            return self._running
+
+    def create(self) -> None:
+        """Start with a database that is made now, without the statements of its recipe."""
+        self.start(None)
+        if self.recipe.threads > 1:
+            self.open_threads(self.recipe.threads)
+        if self.recipe.logging:
+            self.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS", user=ADMIN)
+
+    def start(self, kept: KeptDatabase | None) -> None:
+        """Go on with a database that was closed, or make a new one."""
+        self._folder = TemporaryDirectory(prefix="oracle_embedded_", ignore_cleanup_errors=True)
+        folder = Path(self._folder.name)
+        if kept is not None:
+            (folder / DATABASE_FILE).write_bytes(kept.file)
+            self.clock.ahead += kept.ahead
+        database = self.recipe.open(folder, self.clock, is_new=kept is None)
+        server = EmbeddedServer(database.engine, faults=database.faults)
+        server.start()
+        self._running = (database, server)
+
+    def stop(self) -> None:
+        """End it, with the sessions that tests left open.
+
+        One that is left to the garbage collector may be closed in a thread of the server, and waits
+        there for that thread.
+        """
+        self.close_sessions()
+        if self._running is not None:
+            database, server = self._running
+            server.stop()
+            database.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def kept(self) -> KeptDatabase:
+        """End it; what is left can be gone on with."""
+        database, server = self._started()
+        self.close_sessions()
+        server.stop()
+        database.close()
+        file = (database.engine.folder / DATABASE_FILE).read_bytes()
+        self.stop()
+        return KeptDatabase(file, self.clock.ahead)
 
     def owner(self) -> Any:
         """A new connection of the schema owner."""
@@ -144,12 +324,15 @@ class Oracle:
         return session
 
     def close_sessions(self) -> None:
-        """Close the sessions that tests left open.
-
-        One that is left to the garbage collector may be closed in a thread of the server, and waits there for that thread.
-        """
+        """Close the sessions of :meth:`capture_session`."""
         for session in self.sessions:
             session.close()
+
+
+def minimal_logging(oracle: Oracle) -> None:
+    """Tables log what they are told to, beside minimal supplemental logging: for a database with
+    ``logging=False``."""
+    oracle.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA", user=ADMIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +366,12 @@ def second_container(
     database = open_database(
         passwords=first, now=oracle.clock, redo_settings=settings, container=name, container_id=4
     )
+    if not oracle.is_running:
+        oracle.create()
     try:
         plug_in(oracle.database, database)
         with EmbeddedServer(database.engine, faults=database.faults) as server:
-            found = Oracle(database, server, oracle.clock)
+            found = Oracle(Recipe(), (database, server), oracle.clock)
             found.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS", user=ADMIN)
             yield found
             found.close_sessions()
@@ -245,83 +430,33 @@ def container_database(
             yield ContainerDatabase(server, pdbs)
 
 
-IDLE_REDO_SECONDS = 0.3
-"""Who waits for redo that an idle database writes waits so long; a real one writes some every three seconds."""
-
-
-def reported() -> Likeness:
-    """The database of the report that the environment names, or the default one."""
-    path = os.environ.get(LIKE)
-    return Likeness() if path is None else Likeness.read(Path(path))
-
-
 @contextmanager
 def running_oracle(
-    *,
-    logging: bool = True,
+    *statements: Statement,
     warts: Iterable[Wart] = (),
-    strand_records: int = STRAND_RECORDS,
-    lob_rows: LobRows | None = None,
-    xml_rows: XmlRows = XmlRows.BINARY,
-    extended_strings: bool = False,
-    character_set: str = "",
-    national_character_set: str = "",
-    release: str = "",
-    nls_sort: str = "",
-    nls_comp: str = "",
-    time_zone: str = "",
-    threads: int = 1,
     idle_redo_seconds: float | None = None,
-    like: Likeness | None = None,
-    unsupported_undo: bool = False,
-    next_change_open: int = NEXT_CHANGE_OPEN,
+    **options: Any,
 ) -> Iterator[Oracle]:
-    """A fresh database for the block, with supplemental logging unless told otherwise, and the oddities of a real LogMiner that
-    are named. Strands are full at ``strand_records`` records; LOBs are written in the shape of ``lob_rows``, documents in
-    that of ``xml_rows``.
-    With ``extended_strings`` MAX_STRING_SIZE is EXTENDED; the character sets are AL32UTF8 and AL16UTF16 unless named. Its views name
-    ``release``, and DBTIMEZONE is ``time_zone``. What is not said is as in ``like``, or in the report that ``REDOLAKE_TEST_LIKE`` names. ``threads`` instances write
-    redo, or as many as the report has if those are more; an idle one writes some every ``idle_redo_seconds``."""
-    clock = Clock()
-    like = like or reported()
-    first = {user: PASSWORDS[user] for user in (ADMIN, CAPTURE, OWNER)}
-    settings = RedoSettings(
-        warts=like.warts,
-        strand_records=strand_records,
-        unsupported_undo=unsupported_undo,
-        next_change_open=next_change_open,
-        lob_rows=lob_rows or like.lob_rows,
-        xml_rows=xml_rows,
-        idle_redo_seconds=IDLE_REDO_SECONDS if idle_redo_seconds is None else idle_redo_seconds,
+    """A database for the block, in which the statements have been run.
+
+    It has supplemental logging unless told otherwise, and the oddities of a real LogMiner that are
+    named. ``options`` are those of :class:`Recipe`: strands are full at ``strand_records`` records;
+    LOBs are written in the shape of ``lob_rows``, documents in that of ``xml_rows``. With
+    ``extended_strings`` MAX_STRING_SIZE is EXTENDED; the character sets are AL32UTF8 and AL16UTF16
+    unless named. Its views name ``release``, and DBTIMEZONE is ``time_zone``. What is not said is
+    as in ``like``, or in the report that ``REDOLAKE_TEST_LIKE`` names. ``threads`` instances write
+    redo, or as many as the report has if those are more; an idle one writes some every
+    ``idle_redo_seconds``.
+    """
+    idle = IDLE_REDO_SECONDS if idle_redo_seconds is None else idle_redo_seconds
+    recipe = Recipe(
+        statements=statements, warts=frozenset(warts), idle_redo_seconds=idle, **options
     )
-    database = open_database(
-        passwords=first,
-        now=clock,
-        redo_settings=settings,
-        extended_strings=extended_strings or like.extended_strings,
-        character_set=character_set or like.character_set,
-        national_character_set=national_character_set or like.national_character_set,
-        release=release or like.release,
-        nls_sort=nls_sort,
-        nls_comp=nls_comp,
-        time_zone=time_zone or like.time_zone,
-    )
-    for wart in warts:
-        database.redo.set_wart(wart, shown=True)
-    database.redo.open_threads(like.threads)
+    oracle = Oracle(recipe)
     try:
-        with EmbeddedServer(database.engine, faults=database.faults) as server:
-            oracle = Oracle(database, server, clock)
-            if threads > 1:
-                oracle.open_threads(threads)
-            if logging:
-                oracle.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS", user=ADMIN)
-            try:
-                yield oracle
-            finally:
-                oracle.close_sessions()
+        yield oracle
     finally:
-        database.close()
+        oracle.stop()
 
 
 @cache

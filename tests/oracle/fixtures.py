@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle, Statement, running_oracle
 
 
 def oracle_with(
-    *statements: str, scope: Literal["function", "module"] = "function", **options: Any
+    *statements: Statement, scope: Literal["function", "module"] = "function", **options: Any
 ) -> Any:
-    """A fixture: a fresh embedded Oracle, whose owner has run the statements.
+    """A fixture: a fresh embedded Oracle, in which the statements have been run.
 
     ``options`` are those of :func:`running_oracle`. A module says
     ``oracle = oracle_with("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY)")``.
@@ -21,9 +21,7 @@ def oracle_with(
 
     @pytest.fixture(scope=scope)
     def oracle() -> Iterator[Oracle]:
-        with running_oracle(**options) as running:
-            if statements:
-                running.run(*statements)
+        with running_oracle(*statements, **options) as running:
             yield running
 
     return oracle

@@ -11,17 +11,17 @@ import pytest
 
 from cdc_core.errors import CdcError
 from cdc_core.oracle.session import OracleSession
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.oracle.embedded import OWNER, Oracle
+from tests.oracle.fixtures import oracle_with
 
 QUERY = f"SELECT ID FROM {OWNER}.ITEMS"
 
 
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run("CREATE TABLE ITEMS (ID NUMBER PRIMARY KEY)")
-        running.run(*(f"INSERT INTO ITEMS VALUES ({number})" for number in range(30)))
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE ITEMS (ID NUMBER PRIMARY KEY)",
+    *(f"INSERT INTO ITEMS VALUES ({number})" for number in range(30)),
+    scope="module",
+)
 
 
 @pytest.fixture

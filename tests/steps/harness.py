@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.config import SourceConfig
@@ -19,20 +23,25 @@ from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import StepReport, TableStatus
-from cdc_core.model.scn import ScnWindow
+from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import Printed, is_number_text, is_timestamp_text, printed_as
 from cdc_core.snapshot.plan import ChunkRange
 from cdc_core.snapshot.read import chunk_query
 from cdc_core.steps import Pipeline
-from tests.oracle.embedded import OWNER, Oracle
+from cdc_core.steps.reconciliation import _oracle_rows
+from tests.oracle.embedded import OWNER, KeptDatabase, Oracle, Recipe
 from tests.steps.memory_lake import MemoryLake
 
 
 def table_id(name: str) -> TableId:
     """A table of the test's schema owner."""
     return TableId(OWNER, name)
+
+
+def _nothing(_source: Source) -> None:
+    """Comes behind the first run unless a test says otherwise."""
 
 
 @dataclass
@@ -93,6 +102,23 @@ class Source:
         """All that there is to do now."""
         return list(self.pipeline.run_once())
 
+    def begin(self, then: Callable[[Source], object] = _nothing) -> None:
+        """The first run, and what comes ``then``. Sources that begin alike, with equal databases and
+        configurations, share it: each goes on with a copy of what it left, in a process of its own,
+        so to speak. What is not said in database and configuration must not matter to it."""
+        if self.oracle.is_running:
+            self.run()
+            then(self)
+            return
+        kept = _first_run(self, then)
+        self.oracle.start(kept.database)
+        for name, content in kept.files.items():
+            path = self.path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        self.lake = deepcopy(kept.lake)
+        self.reports += kept.reports
+
     def windows(self) -> list[ScnWindow]:
         """Windows up to the present, captured and applied."""
         return [
@@ -147,6 +173,18 @@ class Source:
             sql, binds = chunk_query(schema, ChunkRange.whole(), scn, None)  # type: ignore[arg-type]
             return sorted((_row(schema, row) for row in session.fetch_all(sql, binds)), key=repr)
 
+    def compared_rows(self, name: str) -> list[tuple[Any, ...]]:
+        """What a comparison with Oracle holds against the mirror, in the order of the first column."""
+        at = Scn(self.record(name).mirror_scn or 0)
+        schema = self.pipeline.store.schemas.at(table_id(name), at)
+        assert schema is not None
+        names, whole = list(schema.column_names), [(None, ChunkRange.whole())]
+        with self.pipeline.database.session() as session:
+            parts = _oracle_rows(self.pipeline, session, schema, whole, at)
+            read = [pq.read_table(path, columns=names) for _, paths in parts for path in paths]
+        rows = [tuple(row.values()) for one in read for row in one.to_pylist()]
+        return sorted(rows, key=lambda row: row[0])
+
     def check_exact(self, *names: str) -> None:
         """Every named table stands at one position and equals Oracle there."""
         for name in names:
@@ -170,6 +208,43 @@ class Source:
         for name in names:
             assert (self.record(name).mirror_scn or 0) >= position, name
         self.check_exact(*names)
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """What a first run left: the database, the files of the source by their paths, and the lake."""
+
+    database: KeptDatabase
+    files: dict[str, bytes]
+    lake: MemoryLake
+    reports: tuple[StepReport, ...]
+
+
+_RUNS: OrderedDict[tuple[Recipe, str, object], KeptRun] = OrderedDict()
+_RUNS_KEPT = 8
+
+
+def _first_run(source: Source, then: Callable[[Source], object]) -> KeptRun:
+    """Of a source like this one."""
+    recipe = source.oracle.recipe
+    key = (recipe, repr((source.tables, source.more)), then)
+    if key not in _RUNS:
+        with TemporaryDirectory() as name:
+            folder, oracle = Path(name), Oracle(recipe)
+            made = Source(oracle, folder, deepcopy(source.tables), more=source.more)
+            try:
+                made.run()
+                then(made)
+                made.close()
+                paths = [path for path in folder.rglob("*") if path.is_file()]
+                files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+                _RUNS[key] = KeptRun(oracle.kept(), files, made.lake, tuple(made.reports))
+            finally:
+                made.close()
+                oracle.stop()
+        if len(_RUNS) > _RUNS_KEPT:
+            _RUNS.popitem(last=False)
+    return _RUNS[key]
 
 
 def _row(schema: TableSchema, fetched: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -231,8 +306,14 @@ def source_of(oracle: Oracle, path: Path, *names: str, **more: Any) -> Iterator[
         source.close()
 
 
-def capturing(*tables: str | dict[str, Any], runs: bool = True, **more: Any) -> Any:
-    """A fixture: a source of the fixture ``oracle`` with these tables, which has run once.
+def capturing(
+    *tables: str | dict[str, Any],
+    runs: bool = True,
+    then: Callable[[Source], object] = _nothing,
+    **more: Any,
+) -> Any:
+    """A fixture: a source of the fixture ``oracle`` with these tables, which has run once, and has
+    done what comes ``then``.
 
     Tables and ``more`` are those of :meth:`Source.configure` and :func:`source_of`. A module says
     ``source = capturing("ONE", "TWO")``.
@@ -243,7 +324,7 @@ def capturing(*tables: str | dict[str, Any], runs: bool = True, **more: Any) -> 
         with source_of(oracle, tmp_path, **more) as opened:
             opened.configure(*tables)
             if runs:
-                opened.run()
+                opened.begin(then)
             yield opened
 
     return source

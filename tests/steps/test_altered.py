@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -13,7 +12,7 @@ from cdc_core.model.scn import SLACK_SECONDS
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 oracle = oracle_with(
     "CREATE TABLE ONE (ID NUMBER(9) NOT NULL, V VARCHAR2(40))",
@@ -25,19 +24,14 @@ oracle = oracle_with(
 """The key of ONE is a unique index, which has a name of its own in the redo."""
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "ONE", "TWO") as opened:
-        opened.run()
-        later(oracle, opened)
-        yield opened
-
-
 def later(oracle: Oracle, source: Source) -> None:
     """Some time passes, and a window."""
     oracle.clock.ahead += 3 * SLACK_SECONDS
     oracle.run("INSERT INTO TWO SELECT MAX(ID) + 1, 'later' FROM TWO")
     source.windows()
+
+
+source = capturing("ONE", "TWO", then=lambda source: later(source.oracle, source))
 
 
 def test_a_key_whose_index_was_dropped_is_noticed(oracle: Oracle, source: Source) -> None:

@@ -74,7 +74,7 @@ NOW = "SELECT CURRENT_SCN FROM V$DATABASE"
 def test_each_question_under_load(oracle: Oracle, tmp_path: Path) -> None:
     online = {"close_at": "online"}
     with source_of(oracle, tmp_path, "T", capture=online) as source:
-        source.run()
+        source.begin()
         began = position(source)
         with working(oracle) as wait:
             for _ in range(3):

@@ -70,7 +70,7 @@ def test_each_transaction_is_counted_as_the_change_logs_have_it(
 ) -> None:
     make_tables(oracle)
     with source_of(oracle, tmp_path, "ONE", "TWO", **ALL) as source:
-        source.run()
+        source.begin()
         change(oracle, 1)
         with oracle.owner() as undone, undone.cursor() as cursor:
             cursor.execute("INSERT INTO ONE VALUES (50, 'x')")
@@ -96,7 +96,7 @@ def test_each_transaction_is_counted_as_the_change_logs_have_it(
 def test_a_table_that_takes_a_window_later_is_counted_then(oracle: Oracle, tmp_path: Path) -> None:
     make_tables(oracle)
     with source_of(oracle, tmp_path, "ONE", "TWO", **ALL) as source:
-        source.run()
+        source.begin()
         source.lake.fail(table_id("TWO"), LakeError("Delta refused"))
         change(oracle, 1)
         source.windows()
@@ -115,7 +115,7 @@ def test_a_process_that_dies_before_a_window_is_finished_counts_it_again(
     """Also where the metadata store is lost with it: the rebuilt one does not call the window applied."""
     make_tables(oracle)
     with source_of(oracle, tmp_path, "ONE", "TWO", **ALL) as source:
-        source.run()
+        source.begin()
         change(oracle, 1)
         source.windows()
         change(oracle, 2)
@@ -145,7 +145,7 @@ def test_definitions_are_told_from_the_first_one_on(oracle: Oracle, tmp_path: Pa
     """What was followed and what was not, each once, over restarts and a lost metadata store."""
     make_tables(oracle)
     with source_of(oracle, tmp_path, "ONE", "TWO") as source:
-        source.run()
+        source.begin()
         oracle.run("ALTER TABLE ONE ADD (MORE NUMBER(5) DEFAULT 7)", "INSERT INTO ONE VALUES (1, 'a', 2)")  # fmt: skip
         source.windows()
         oracle.run("CREATE INDEX ONE_V ON ONE (V)", "INSERT INTO ONE VALUES (2, 'a', 2)")
@@ -181,7 +181,7 @@ def test_a_renamed_column_has_its_previous_name_in_its_change_alone(
 ) -> None:
     make_tables(oracle)
     with source_of(oracle, tmp_path, "ONE", "TWO") as source:
-        source.run()
+        source.begin()
         for ddl in ("RENAME COLUMN V TO W", "ADD (MORE NUMBER(5))"):
             oracle.run(
                 f"ALTER TABLE ONE {ddl}", "INSERT INTO ONE (ID) SELECT COUNT(*) + 1 FROM ONE"
@@ -257,7 +257,7 @@ def test_independent_readers_see_the_same(tmp_path: Path, oracle: Oracle) -> Non
     """The Delta table itself: rows come once, a window's rows are replaced, and the position never goes back."""
     make_tables(oracle)
     with source_of(oracle, tmp_path / "source", "ONE", "TWO", **ALL) as source:
-        source.run()
+        source.begin()
         change(oracle, 1)
         change(oracle, 2)
         oracle.run("ALTER TABLE TWO ADD (MORE NUMBER(5))")

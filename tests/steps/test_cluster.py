@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,8 @@ import pytest
 from cdc_core.errors import RedoUnavailableError
 from cdc_core.steps.source_checks import oracle_findings
 from oracle_embedded.redo.settings import DEFAULT_WARTS
-from tests.oracle.embedded import ADMIN, LOCAL_CAPTURE, Oracle, running_oracle
+from tests.oracle.embedded import ADMIN, LOCAL_CAPTURE, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, capturing
 from tests.steps.ways import ARCHIVE, SWITCH, changes
 
@@ -19,16 +19,16 @@ COMPLETED = {"close_at": "completed_logs"}
 READINGS = ["completed_logs", pytest.param("online", marks=pytest.mark.slow)]
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    """Threads 1 and 2 are open, thread 3 is private and open."""
-    with running_oracle(threads=2, warts=DEFAULT_WARTS) as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            *(f"INSERT INTO T VALUES ({key}, 'first')" for key in range(1, 5)),
-        )
-        running.run("ALTER DATABASE ENABLE THREAD 3", fault("OPEN_THREAD(3)"), user=ADMIN)
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    *(f"INSERT INTO T VALUES ({key}, 'first')" for key in range(1, 5)),
+    lambda oracle: oracle.run(
+        "ALTER DATABASE ENABLE THREAD 3", fault("OPEN_THREAD(3)"), user=ADMIN
+    ),
+    threads=2,
+    warts=DEFAULT_WARTS,
+)
+"""Threads 1 and 2 are open, thread 3 is private and open."""
 
 
 source = capturing("T", capture=COMPLETED, runs=False)
@@ -87,7 +87,7 @@ def test_a_row_that_instances_change_in_turn_ends_as_the_last_left_it(
     oracle: Oracle, source: Source
 ) -> None:
     """Addresses of two threads mean nothing to each other: the order is that of the commits."""
-    source.run()
+    source.begin()
     for number in range(9):
         commit_on(oracle, number % 3 + 1, f"UPDATE T SET V = 'v{number}' WHERE ID = 1")
         if number == 4:
@@ -104,7 +104,7 @@ def test_an_idle_instance_holds_windows_back_until_it_switches_its_log(
     oracle: Oracle, source: Source
 ) -> None:
     """What it may still write lies below the bound: ARCHIVE_LAG_TARGET lets Oracle switch it."""
-    source.run()
+    source.begin()
     source.windows()
     commit_on(oracle, 1, "INSERT INTO T VALUES (5, 'new')")
     oracle.run(SWITCH, user=ADMIN)
@@ -116,7 +116,7 @@ def test_an_idle_instance_holds_windows_back_until_it_switches_its_log(
 
 def test_an_instance_that_goes_and_comes_back_is_followed(oracle: Oracle, source: Source) -> None:
     """Its last redo is captured, windows go on without it, and what it writes later is captured too."""
-    source.run()
+    source.begin()
     commit_on(oracle, 2, "INSERT INTO T VALUES (5, 'last words')")
     oracle.run(fault("CLOSE_THREAD(2)"), user=ADMIN)
     archive(oracle)
@@ -140,7 +140,7 @@ def test_an_instance_that_goes_and_comes_back_is_followed(oracle: Oracle, source
 
 def test_an_instance_that_is_added_is_captured(oracle: Oracle, source: Source) -> None:
     """Between the statement that enables its thread and its start it has no redo."""
-    source.run()
+    source.begin()
     oracle.run("ALTER DATABASE ENABLE PUBLIC THREAD 4", user=ADMIN)
     commit_on(oracle, 1, "INSERT INTO T VALUES (5, 'before')")
     oracle.run(fault("OPEN_THREAD(4)"), user=ADMIN)
@@ -155,7 +155,7 @@ def test_logs_of_one_instance_that_are_missing_stop_the_window(
     oracle: Oracle, source: Source, thread: int
 ) -> None:
     """Whether it is public or private; the others' logs do not stand for it."""
-    source.run()
+    source.begin()
     commit_on(oracle, thread, "INSERT INTO T VALUES (5, 'lost')")
     for _ in range(4):  # no online file holds the first one any more
         archive(oracle)

@@ -106,7 +106,7 @@ def test_a_truncated_cluster_stops_its_tables_and_no_other(
 ) -> None:
     """The redo names the cluster, and no table: what the dictionary says of their segments tells."""
     with source_of(oracle, tmp_path / "own", *captured, "HASHED") as source:
-        source.run()
+        source.begin()
         later(oracle, source)
         before = {name: source.lake.image(table_id(name)) for name in captured}
         oracle.run("TRUNCATE CLUSTER C", "INSERT INTO EMPS VALUES (7, 70, 'behind')")

@@ -3,28 +3,25 @@ captured: through the driver, rows of several layouts, with and without names.""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from oracle_embedded.redo import Wart
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, capturing, source_of, table_id
 
 T = table_id("T")
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    """Rows from before a DDL have no names."""
-    with running_oracle(warts=[Wart.UNNAMED_COLUMNS]) as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) CONSTRAINT T_KEY PRIMARY KEY, A VARCHAR2(20), HID NUMBER(9) INVISIBLE,"
-            " TWICE AS (ID * 2), B VARCHAR2(20))"
-        )
-        running.run("INSERT INTO T (ID, A, HID, B) VALUES (1, 'a1', 10, 'b1')")
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) CONSTRAINT T_KEY PRIMARY KEY, A VARCHAR2(20), HID NUMBER(9) INVISIBLE,"
+    " TWICE AS (ID * 2), B VARCHAR2(20))",
+    "INSERT INTO T (ID, A, HID, B) VALUES (1, 'a1', 10, 'b1')",
+    warts=[Wart.UNNAMED_COLUMNS],
+)
+"""Rows from before a DDL have no names."""
 
 
 source = capturing("T")
@@ -69,7 +66,7 @@ def test_a_column_that_gives_rows_values_without_redo_brings_a_new_snapshot(
 ) -> None:
     policies = {"on_unsupported_ddl": "resnapshot"}
     with source_of(oracle, tmp_path, "T", policies=policies) as source:
-        source.run()
+        source.begin()
         before(oracle)
         oracle.run(f"ALTER TABLE T ADD ({column})")
         after(oracle)

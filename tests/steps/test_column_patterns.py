@@ -29,7 +29,7 @@ oracle = oracle_with(
 def opened(oracle: Oracle, folder: Path, rule: dict[str, Any], name: str = "T") -> Iterator[Source]:
     with source_of(oracle, folder, "T") as source:
         source.configure({"name": name, **rule})
-        source.run()
+        source.begin()
         yield source
 
 
@@ -99,7 +99,7 @@ def test_a_captured_column_that_gets_such_a_name_ends_the_stream(
 
 def test_a_rule_that_comes_later_holds_from_then_on(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, "T") as source:
-        source.run()
+        source.begin()
         assert has_landed(source, "hush 1")
         source.configure({"name": "T", **BY_INCLUSION})
         oracle.run("INSERT INTO T VALUES (2, 'top secret', 'b', 2, 'top secret')")

@@ -59,7 +59,7 @@ def test_a_ddl_that_waits_is_followed_under_a_configuration_that_came_later(
 ) -> None:
     """The windows are planned, the operator changes the configuration, and then they are captured."""
     with source_of(oracle, tmp_path, "T", "U") as source:
-        source.run()
+        source.begin()
         oracle.run("INSERT INTO T VALUES (2, 'known', 'b', 'b', 'b')")
         if windows > 1:
             source.pipeline.plan_windows()
@@ -137,7 +137,7 @@ def test_a_ddl_of_an_excluded_column_stops_nothing(
 ) -> None:
     entry = {"name": "T", "columns_exclude": ["SECRET"]}
     with source_of(oracle, tmp_path, "T", "U") as source:
-        source.run()
+        source.begin()
         if not waits:
             source.configure(entry, "U")
             source.run()
@@ -164,7 +164,7 @@ def test_a_rename_from_or_to_an_excluded_name_stops_the_table(
     """Nobody has said that the values may be captured, or what becomes of those that are in the lake."""
     with source_of(oracle, tmp_path, "T", "U") as source:
         source.configure({"name": "T", "columns_exclude": ["SECRET", "LATER"]}, "U")
-        source.run()
+        source.begin()
         oracle.run("UPDATE T SET SECRET = 'top secret'", statement, "UPDATE T SET OLD = 'behind'")
         if "OPEN" in statement:
             oracle.run("UPDATE T SET OPEN = 'top secret'")

@@ -7,13 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.errors import ConverterError
-from cdc_core.model.scn import Scn
-from cdc_core.snapshot.cutting import plan_chunks
-from cdc_core.steps.reconciliation import _oracle_rows
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps import converters_of_users
@@ -58,17 +54,7 @@ def test_a_class_converts_on_every_way(oracle: Oracle, source: Source) -> None:
     assert source.lake.image(T) == expected
     assert windows
     source.check_replayed("T", windows)
-    ctx = source.pipeline
-    at = Scn(source.record("T").mirror_scn or 0)
-    schema = ctx.store.schemas.at(T, at)
-    assert schema is not None
-    with ctx.database.session() as session:
-        parts = plan_chunks(session, schema, scn=at, config=ctx.config.snapshot)
-        read = _oracle_rows(ctx, session, schema, [(None, part) for part in parts], at)
-        rows = [tuple(one.values()) for _, paths in read for path in paths for one in pq.read_table(path, columns=list(schema.column_names)).to_pylist()]  # fmt: skip
-    assert sorted(rows, key=lambda row: row[0]) == expected, (
-        "what reconcile holds against the mirror"
-    )
+    assert source.compared_rows("T") == expected
 
 
 def test_a_class_is_never_asked_about_no_value(oracle: Oracle, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def change(oracle: Oracle, number: int) -> None:
 def test_a_crash_at_any_commit_of_the_log_path_loses_and_doubles_nothing(
     oracle: Oracle, source: Source, crash: Crash
 ) -> None:
-    source.run()
+    source.begin()
     with oracle.owner() as long:
         number = 0
         for method in WINDOW_METHODS:
@@ -186,7 +186,7 @@ def test_no_table_is_ready_before_its_last_chunk_is_in_the_lake(
 def test_a_position_is_not_recorded_before_the_lake_has_the_window(
     oracle: Oracle, source: Source
 ) -> None:
-    source.run()
+    source.begin()
     before = source.record("ONE").mirror_scn
     change(oracle, 1)
     seen: list[int | None] = []

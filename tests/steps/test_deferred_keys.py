@@ -5,7 +5,6 @@ The lake in memory merges by the pipeline's own reduction here: one row per key 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -16,7 +15,7 @@ from cdc_core.model.scn import SLACK_SECONDS
 from cdc_core.stage.reduction import UNKNOWN_ROW
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
 from tests.oracle.fixtures import oracle_with
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, source_of, table_id
 from tests.steps.test_partition_schedules import attempt
 
 KEY = "NUMBER(9) PRIMARY KEY DEFERRABLE INITIALLY DEFERRED"
@@ -24,19 +23,14 @@ SHORT = range(2)
 LONG = [range(first, first + 15) for first in range(2, 152, 15)]
 STEPS = 50
 
-oracle = oracle_with()
+oracle = oracle_with(
+    f"CREATE TABLE T (ID {KEY}, V VARCHAR2(40))",
+    *(f"INSERT INTO T VALUES ({number}, 'old{number}')" for number in (1, 2, 3)),
+)
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    """T, whose rows 1, 2 and 3 have a deferred key, snapshotted."""
-    oracle.run(
-        f"CREATE TABLE T (ID {KEY}, V VARCHAR2(40))",
-        *(f"INSERT INTO T VALUES ({number}, 'old{number}')" for number in (1, 2, 3)),
-    )
-    with source_of(oracle, tmp_path, "T") as opened:
-        opened.run()
-        yield opened
+source = capturing("T")
+"""T, whose rows 1, 2 and 3 have a deferred key, snapshotted."""
 
 
 def check(source: Source, name: str = "T") -> None:

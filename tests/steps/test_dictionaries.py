@@ -159,7 +159,7 @@ def test_redo_from_the_dictionary_on_must_be_there(oracle: Oracle, tmp_path: Pat
     build_in_redo(oracle)
     way: dict[str, Any] = {"close_at": "completed_logs", "strategy": "redo_log_catalog"}
     with source_of(oracle, tmp_path, "T", capture=way) as source:
-        source.run()
+        source.begin()
         play(oracle, {"": source}, [INSERT])
         with source.pipeline.database.session() as session:
             logs = read_logs(session, Scn(0))

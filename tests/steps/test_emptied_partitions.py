@@ -103,7 +103,7 @@ def test_the_rows_of_a_partition_go_with_it(
     create(oracle, partitioned)
     rows(oracle, 1)
     with source_of(oracle, tmp_path, "P", "OTHER", **FOLLOW) as source:
-        source.run()
+        source.begin()
         rows(oracle, 11)
         oracle.run("UPDATE P SET NOTE = 'changed' WHERE ID = 12", "DELETE FROM P WHERE ID = 15")
         oracle.run(f"ALTER TABLE P {ddl}")
@@ -132,7 +132,7 @@ def test_several_ddls_in_one_window_are_each_taken_where_they_stand(
     create(oracle, RANGES)
     rows(oracle, 1)
     with source_of(oracle, tmp_path, "P", **FOLLOW) as source:
-        source.run()
+        source.begin()
         oracle.run("ALTER TABLE P TRUNCATE PARTITION P3")
         oracle.run("INSERT INTO P (ID, K) VALUES (30, 15)", "UPDATE P SET K = 12 WHERE ID = 3")
         oracle.run("ALTER TABLE P SPLIT PARTITION P3 AT (13) INTO (PARTITION P3, PARTITION P3B)")
@@ -168,7 +168,7 @@ def test_a_lost_store_knows_that_a_partition_is_still_to_be_emptied(
     create(oracle, RANGES)
     rows(oracle, 1)
     with source_of(oracle, tmp_path, "P", **FOLLOW) as source:
-        source.run()
+        source.begin()
 
         def end(call: str, _table: object) -> None:
             if call == "truncate":
@@ -242,7 +242,7 @@ def test_a_value_in_quarantine_does_not_say_whose_partition_its_row_was(
     rows(oracle, 1)
     policies = {"on_truncate": "follow", "on_undecodable": "quarantine"}
     with source_of(oracle, tmp_path, "P", "OTHER", policies=policies) as source:
-        source.run()
+        source.begin()
         translates(
             oracle, not_these=("unreadable", 'delete from "DEMO"."P" where "ID" = \'\'3\'\'')
         )
@@ -276,7 +276,7 @@ def test_a_table_that_cannot_be_followed_is_read_again_by_its_policy(
     with source_of(
         oracle, tmp_path, "P", policies={"on_truncate": "follow_or_resnapshot"}
     ) as source:
-        source.run()
+        source.begin()
         oracle.run("TRUNCATE TABLE P")
         rows(oracle, 1)
         source.run()
@@ -295,7 +295,7 @@ def test_a_dictionary_that_is_not_shown_stops_the_table(oracle: Oracle, tmp_path
     create(oracle, RANGES)
     rows(oracle, 1)
     with source_of(oracle, tmp_path, "P", **FOLLOW) as source:
-        source.run()
+        source.begin()
         oracle.run("ALTER TABLE P DROP PARTITION P3")
         oracle.server.faults.arm(
             Fault(FaultKind.ORA_ERROR, sql_contains="FROM ALL_TAB_PARTITIONS AS OF", code=1031, times=0)
@@ -312,7 +312,7 @@ def test_a_chunk_from_before_a_partition_went_is_refused_behind_it(
     create(oracle, RANGES)
     rows(oracle, 1)
     with source_of(oracle, tmp_path, "P", **FOLLOW) as source:
-        source.run()
+        source.begin()
         oracle.run("ALTER TABLE P TRUNCATE PARTITION P1", "INSERT INTO P (ID, K) VALUES (1, -7)")
         [late] = source.pipeline.start_snapshot([P])
         source.pipeline.snapshot_chunk(late)
@@ -362,7 +362,7 @@ def test_a_replay_mends_what_stands_in_front_of_the_ddl(oracle: Oracle, tmp_path
     create(oracle, RANGES)
     rows(oracle, 1)
     with source_of(oracle, tmp_path, "P", **FOLLOW) as source:
-        source.run()
+        source.begin()
         oracle.run("UPDATE P SET R = 'new' WHERE ID = 3", "ALTER TABLE P DROP PARTITION P1")
         [window] = source.windows()
         values, scn, ordinal = source.lake.tables[P].rows[(3,)]

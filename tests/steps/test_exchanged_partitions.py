@@ -55,7 +55,7 @@ def test_the_rows_of_an_exchanged_partition_go_and_those_that_came_are_read(
     rows(oracle, 1)
     coming(oracle, *came)
     with source_of(oracle, tmp_path, "P", "OTHER", **FOLLOW) as source:
-        source.run()
+        source.begin()
         oracle.run("UPDATE P SET NOTE = 'in front' WHERE ID IN (1, 4, 7)")
         oracle.run(f"ALTER TABLE P EXCHANGE PARTITION {name} WITH TABLE CAME INCLUDING INDEXES")
         oracle.run(

@@ -69,7 +69,7 @@ def test_excluded_and_masked_values_beside_a_long_text_do_not_land(
         source.configure(
             {"name": "T", "columns_exclude": ["SECRET", "N"], "columns_mask": {"CODE": "stars(3)"}}
         )
-        source.run()
+        source.begin()
         with oracle.owner() as connection:
             sql = "INSERT INTO T VALUES (1, 1, 'hidden', 'it''s in clear', :v, :n, NULL)"
             connection.cursor().execute(sql, v="seen " * 4000, n="concealed " * 900)

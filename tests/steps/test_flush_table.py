@@ -18,24 +18,23 @@ from cdc_core.model.findings import Finding
 from cdc_core.steps.source_checks import oracle_findings
 from oracle_embedded.instances import Instance
 from oracle_embedded.server import EmbeddedServer
-from tests.oracle.embedded import ADMIN, CAPTURE, OWNER, Oracle, running_oracle
+from tests.oracle.embedded import ADMIN, CAPTURE, OWNER, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 FLUSHED = f"{OWNER}.FLUSHED"
 ONLINE = {"close_at": "online"}
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    """Two instances are open, and write no redo but that of their sessions."""
-    with running_oracle(threads=2, idle_redo_seconds=math.inf) as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            "CREATE TABLE FLUSHED (LAST_SCN NUMBER(19))",
-            "INSERT INTO FLUSHED VALUES (0)",
-            f"GRANT SELECT, UPDATE ON FLUSHED TO {CAPTURE}",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    "CREATE TABLE FLUSHED (LAST_SCN NUMBER(19))",
+    "INSERT INTO FLUSHED VALUES (0)",
+    f"GRANT SELECT, UPDATE ON FLUSHED TO {CAPTURE}",
+    threads=2,
+    idle_redo_seconds=math.inf,
+)
+"""Two instances are open, and write no redo but that of their sessions."""
 
 
 @contextmanager

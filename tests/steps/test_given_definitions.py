@@ -88,7 +88,7 @@ def test_a_definition_stands_in_for_one_that_oracle_shows_no_more(
 ) -> None:
     """Without the signal the table stops (tests/steps/test_long_pause.py): two DDLs, and no dictionary as of the first."""
     with source_of(oracle, tmp_path, "ONE", "TWO") as source:
-        source.run()
+        source.begin()
         oracle.run("INSERT INTO ONE VALUES (1, 'first')", "INSERT INTO TWO VALUES (1)")
         oracle.run("ALTER TABLE ONE MODIFY V VARCHAR2(30) UNIQUE")
         between = present(source)
@@ -110,7 +110,7 @@ def test_a_definition_stands_in_for_one_that_oracle_shows_no_more(
 
 def test_a_definition_is_of_the_last_ddl_before_its_scn(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, "ONE") as source:
-        source.run()
+        source.begin()
         oracle.run(
             "ALTER TABLE ONE MODIFY V VARCHAR2(30) UNIQUE", "INSERT INTO ONE VALUES (1, 'first')"
         )
@@ -129,7 +129,7 @@ def test_a_window_that_is_read_again_has_its_definition_again(
     oracle: Oracle, tmp_path: Path
 ) -> None:
     with source_of(oracle, tmp_path, "ONE") as source:
-        source.run()
+        source.begin()
         send(source, definition(ID, text_column("V", 40, 2)))
         source.pipeline.take_signals()
         oracle.run("INSERT INTO ONE VALUES (1, 'first')")
@@ -246,7 +246,7 @@ def test_a_definition_that_cannot_be_is_rejected_and_stops_nothing(
     oracle: Oracle, tmp_path: Path
 ) -> None:
     with source_of(oracle, tmp_path, "ONE") as source:
-        source.run()
+        source.begin()
         oracle.run("INSERT INTO ONE VALUES (1, 'first')")
         source.run()
         for name, (data, _) in REFUSED.items():
@@ -268,7 +268,7 @@ def test_a_definition_is_taken_once_whatever_dies(
 ) -> None:
     """Between the signal's being taken and its window, and between the window's manifest and the store."""
     with source_of(oracle, tmp_path, "ONE") as source:
-        source.run()
+        source.begin()
         send(source, definition(ID, text_column("V", 40, 2)))
         oracle.run("INSERT INTO ONE VALUES (1, 'first')")
         if where == "record_captured":

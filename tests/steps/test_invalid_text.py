@@ -67,7 +67,7 @@ def test_a_value_in_the_redo_stops_its_table_alone(
     oracle: Oracle, tmp_path: Path, sql: str, column: str
 ) -> None:
     with source_of(oracle, tmp_path, "T", "U") as source:
-        source.run()
+        source.begin()
         oracle.run(sql, "INSERT INTO U VALUES (2, 'two')")
         source.run()
         stopped(source, column)
@@ -101,7 +101,7 @@ def test_a_statement_in_pieces_is_judged_whole(oracle: Oracle, tmp_path: Path) -
 
 def test_a_replacement_character_of_the_user_is_a_value(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, "T", "U") as source:
-        source.run()
+        source.begin()
         oracle.run(f"INSERT INTO T VALUES (2, '{READ}', 'c')")
         source.run()
         source.check_current("T")
@@ -112,7 +112,7 @@ def test_columns_exclude_is_a_way_out(
     oracle: Oracle, tmp_path: Path, sql: str, column: str
 ) -> None:
     with source_of(oracle, tmp_path, "T", "U") as source:
-        source.run()
+        source.begin()
         oracle.run(sql)
         source.run()
         stopped(source, column)
@@ -130,7 +130,7 @@ def test_columns_exclude_is_a_way_out(
 def test_quarantine_takes_the_row_and_the_table_goes_on(oracle: Oracle, tmp_path: Path) -> None:
     policies = {"on_undecodable": "quarantine"}
     with source_of(oracle, tmp_path, "T", "U", policies=policies) as source:
-        source.run()
+        source.begin()
         oracle.run(f"INSERT INTO T VALUES (9, {BYTE}, 'c')", "INSERT INTO T VALUES (10, 'v', 'c')")
         source.run()
         assert source.status("T").in_quarantine == 1
@@ -202,7 +202,7 @@ def test_masked_values_are_the_same_on_both_paths(oracle: Oracle, tmp_path: Path
 def test_texts_of_ddl_and_of_the_dictionary_stop_nothing(oracle: Oracle, tmp_path: Path) -> None:
     """A comment, a default, a client's identifier, another table's name."""
     with source_of(oracle, tmp_path, "T", "U") as source:
-        source.run()
+        source.begin()
         block = (
             "BEGIN DBMS_SESSION.SET_IDENTIFIER({byte}); DBMS_APPLICATION_INFO.SET_MODULE({byte}, {byte});"
             " EXECUTE IMMEDIATE 'COMMENT ON TABLE T IS ''' || {byte} || '''';"

@@ -168,7 +168,7 @@ def test_a_name_that_the_configuration_has_is_a_stop_by_name(
     """The configured key is the old name; masks and other forms are for no column of a key, which the DDL gives their name."""
     with source_of(oracle, tmp_path) as source:
         source.configure(config)
-        source.run()
+        source.begin()
         before(oracle)
         oracle.run(RENAME)
         after(oracle)

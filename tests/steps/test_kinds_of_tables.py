@@ -69,7 +69,7 @@ def test_a_pattern_leaves_them_out_when_they_come(oracle: Oracle, tmp_path: Path
     """Their DDL and their statements are in the redo of windows that are captured, and stop nothing."""
     with source_of(oracle, tmp_path) as source:
         source.configure({"name": "*", "columns_exclude": ["TAGS"]})
-        source.run()
+        source.begin()
         oracle.run(*(statement for statement, _ in KINDS.values()))
         oracle.run(
             "INSERT INTO T VALUES (1, TAGS_T('x', 'y'))",

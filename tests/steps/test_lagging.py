@@ -63,7 +63,7 @@ def test_each_stretch_is_named_when_it_is_the_longest(oracle: Oracle, tmp_path: 
     """An hour passes four times: before a log switch, before capture, before applying, and for a
     table that is paused."""
     with source_of(oracle, tmp_path, "T", "U", capture={"close_at": "completed_logs"}) as source:
-        source.run()
+        source.begin()
         oracle.run(SWITCH, user=ADMIN)
         source.windows()
         assert explain_lag(source.pipeline.lag()).cause == "nothing"

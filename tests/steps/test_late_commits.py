@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from deltalake import CommitProperties, write_deltalake
 
 from cdc_core.delta.appending import create_table
@@ -21,21 +20,19 @@ from cdc_core.views.envelope import LoggedTable
 from cdc_core.views.events import events_of
 from cdc_core.views.transaction_order import TransactionLog, window_of
 from oracle_embedded.faults import Fault, FaultKind
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 ONLINE = {"capture": {"close_at": "online"}}
 
 
-@pytest.fixture
-def cluster() -> Iterator[Oracle]:
-    """Two instances, and a table of seven rows."""
-    with running_oracle(threads=2) as oracle:
-        oracle.run(
-            "CREATE TABLE EMP (ID NUMBER(9) PRIMARY KEY, NAME VARCHAR2(20))",
-            *(f"INSERT INTO EMP VALUES ({key}, 'first')" for key in range(7)),
-        )
-        yield oracle
+cluster = oracle_with(
+    "CREATE TABLE EMP (ID NUMBER(9) PRIMARY KEY, NAME VARCHAR2(20))",
+    *(f"INSERT INTO EMP VALUES ({key}, 'first')" for key in range(7)),
+    threads=2,
+)
+"""Two instances, and a table of seven rows."""
 
 
 def second_instance(oracle: Oracle) -> Any:
@@ -48,7 +45,7 @@ def test_a_commit_of_another_instance_that_comes_late_is_applied_under_what_came
     cluster: Oracle, tmp_path: Path
 ) -> None:
     with source_of(cluster, tmp_path, "EMP", **ONLINE) as source:
-        source.run()
+        source.begin()
         source.windows()
         late = second_instance(cluster)
         for statement in (
@@ -89,7 +86,7 @@ def test_a_key_that_came_again_before_its_late_delete_is_right_after_a_resume(
 ) -> None:
     """The insert meets a row that nothing has deleted, and the table stops; the window behind it has the delete."""
     with source_of(cluster, tmp_path, "EMP", **ONLINE) as source:
-        source.run()
+        source.begin()
         source.windows()
         late = second_instance(cluster)
         late.cursor().execute("DELETE FROM EMP WHERE ID = 4")
@@ -116,7 +113,7 @@ def test_what_a_snapshot_holds_is_not_applied_again_when_its_commit_comes_late(
     cluster: Oracle, tmp_path: Path
 ) -> None:
     with source_of(cluster, tmp_path, "EMP", **ONLINE) as source:
-        source.run()
+        source.begin()
         source.windows()
         late = second_instance(cluster)
         late.cursor().execute("INSERT INTO EMP VALUES (90, 'late')")
@@ -142,7 +139,7 @@ def test_a_transaction_that_comes_late_has_its_places_with_the_window_that_bring
     """Over two tables, once: in front of the transactions of that window, and in none before it."""
     cluster.run("CREATE TABLE DEPT (ID NUMBER(9) PRIMARY KEY)")
     with source_of(cluster, tmp_path, "EMP", "DEPT", **ONLINE) as source:
-        source.run()
+        source.begin()
         late = second_instance(cluster)
         for statement in (
             "INSERT INTO EMP VALUES (90, 'late')",

@@ -21,8 +21,7 @@ _TABLE = "CREATE TABLE DOCS (ID NUMBER(9) PRIMARY KEY, N NUMBER(9), C CLOB, NC N
 
 @pytest.fixture(params=list(LobRows), ids=lambda shape: shape.value)
 def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
-    with running_oracle(warts=DEFAULT_WARTS, lob_rows=request.param) as running:
-        running.run(_TABLE)
+    with running_oracle(_TABLE, warts=DEFAULT_WARTS, lob_rows=request.param) as running:
         yield running
 
 
@@ -57,7 +56,7 @@ def test_lobs_of_any_size_are_the_same_in_the_mirror(oracle: Oracle, tmp_path: P
     """Several in a row, in transactions that take INSERTs back, and that lie in several windows."""
     rng = random.Random(7)
     with source_of(oracle, tmp_path, "DOCS") as source:
-        source.run()
+        source.begin()
         last = "DELETE FROM DOCS WHERE ID = 3"
         run_random_changes(source, rng, change, steps=32, created=12, last=last)
         source.check_current("DOCS")
@@ -105,7 +104,7 @@ def test_a_lob_that_is_left_out_stops_nothing(oracle: Oracle, tmp_path: Path) ->
     """Its value does not land, and the other LOB of the row is whole."""
     with source_of(oracle, tmp_path) as source:
         source.configure({"name": "DOCS", "columns_exclude": ["C", "B"]})
-        source.run()
+        source.begin()
         with oracle.owner() as connection:
             cursor = connection.cursor()
             row = {"C": "secret" * 900, "NC": "kept" * 1100, "B": b"\xab\xcd" * 2000}
@@ -137,7 +136,7 @@ def test_lobs_that_were_written_before_a_ddl_are_whole(
     """LogMiner has no names for their columns (``COL n``), nor for those by which their row is named."""
     with source_of(oracle, tmp_path) as source:
         source.configure({"name": "DOCS", "columns_exclude": out})
-        source.run()
+        source.begin()
         with oracle.owner() as connection:
             cursor = connection.cursor()
             for key in (1, 2):
@@ -158,7 +157,7 @@ def test_a_lob_column_that_came_later_is_not_taken_for_one_that_is_left_out(
 ) -> None:
     with source_of(oracle, tmp_path) as source:
         source.configure({"name": "DOCS", "columns_exclude": ["B"]})
-        source.run()
+        source.begin()
         oracle.run("ALTER TABLE DOCS ADD (LATER CLOB)")
         with oracle.owner() as connection:
             row = {"ID": 1, "C": "c" * 9000, "NC": "later" * 2000, "B": b"\xab\xcd" * 4000}

@@ -129,7 +129,7 @@ def test_a_lob_that_is_written_between_changes_of_key_is_kept(
     """Of what writes a LOB, the redo says the row's key and no ROW_ID."""
     create(oracle, "T", "clob-and-blob", rows=3)
     with source_of(oracle, tmp_path, "T") as source:
-        source.run()
+        source.begin()
         with oracle.owner() as connection:
             cursor = connection.cursor()
             for one in statements:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,18 +11,19 @@ import pytest
 from cdc_core.capture.logs.windows import cut_windows
 from oracle_embedded.redo.settings import DEFAULT_WARTS, Wart
 from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of
 from tests.steps.ways import WINDOW, Step, check_whole, play
 
 TABLES = ("CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",)
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    warts = {*DEFAULT_WARTS, Wart.GATHERED_WRITES}
-    with running_oracle(warts=warts, strand_records=100) as running:
-        running.run(*TABLES, "INSERT INTO T SELECT LEVEL, 'first' FROM DUAL CONNECT BY LEVEL <= 9")
-        yield running
+oracle = oracle_with(
+    *TABLES,
+    "INSERT INTO T SELECT LEVEL, 'first' FROM DUAL CONNECT BY LEVEL <= 9",
+    warts={*DEFAULT_WARTS, Wart.GATHERED_WRITES},
+    strand_records=100,
+)
 
 
 def story(seed: int) -> list[Step]:
@@ -51,7 +51,7 @@ def story(seed: int) -> list[Step]:
 @pytest.mark.parametrize("seed", range(4))
 def test_log_writes_in_any_order_are_followed(seed: int, oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, "T", capture={"close_at": "completed_logs"}) as source:
-        source.run()
+        source.begin()
         play(oracle, {"": source}, story(seed))
         source.check_current("T")
         check_whole(oracle, source)
@@ -61,7 +61,7 @@ def test_log_writes_in_any_order_are_followed(seed: int, oracle: Oracle, tmp_pat
 
 def test_log_writes_in_any_order_are_followed_online(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, "T", capture={"close_at": "online"}) as source:
-        source.run()
+        source.begin()
         for seed in (10, 11):
             with oracle.owner() as one, oracle.owner() as other:
                 for number in range(6):

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from cdc_core.errors import PreflightError
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 L, R = table_id("L"), table_id("R")
@@ -17,21 +18,21 @@ AS_SNAPSHOT = {"columns_as": {"BODY": "snapshot"}}
 TEXT = "a text of more than 4000 bytes " * 300
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    """A LONG and a LONG RAW; a table may have one of them."""
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE L (ID NUMBER(9) PRIMARY KEY, BODY LONG, N NUMBER(9))",
-            "CREATE TABLE R (ID NUMBER(9) PRIMARY KEY, BODY LONG RAW)",
-            "INSERT INTO L VALUES (1, 'one', 1)",
-            "INSERT INTO L VALUES (2, NULL, 2)",
-            "INSERT INTO R VALUES (1, HEXTORAW('00FF'))",
-        )
-        with running.owner() as connection, connection.cursor() as cursor:
-            cursor.execute("INSERT INTO L VALUES (3, :1, 3)", [TEXT])
-            connection.commit()
-        yield running
+def add_long_text(oracle: Oracle) -> None:
+    with oracle.owner() as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO L VALUES (3, :1, 3)", [TEXT])
+        connection.commit()
+
+
+oracle = oracle_with(
+    "CREATE TABLE L (ID NUMBER(9) PRIMARY KEY, BODY LONG, N NUMBER(9))",
+    "CREATE TABLE R (ID NUMBER(9) PRIMARY KEY, BODY LONG RAW)",
+    "INSERT INTO L VALUES (1, 'one', 1)",
+    "INSERT INTO L VALUES (2, NULL, 2)",
+    "INSERT INTO R VALUES (1, HEXTORAW('00FF'))",
+    add_long_text,
+)
+"""A LONG and a LONG RAW; a table may have one of them."""
 
 
 def entries(**more: Any) -> list[dict[str, Any]]:
@@ -43,7 +44,7 @@ def entries(**more: Any) -> list[dict[str, Any]]:
 def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
     with source_of(oracle, tmp_path, "L", "R") as opened:
         opened.configure(*entries())
-        opened.run()
+        opened.begin()
         yield opened
 
 
@@ -105,7 +106,7 @@ def test_such_rows_may_go_into_quarantine(oracle: Oracle, source: Source) -> Non
 def test_a_pattern_takes_such_a_column_if_it_is_asked_for(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, "L", "R") as source:
         source.configure({"name": "*", "types_as": {"LONG": "snapshot"}})
-        source.run()
+        source.begin()
         assert held(source) == {1: "one", 2: None, 3: TEXT}
         schema = source.lake.tables[R].schema
         assert schema is not None

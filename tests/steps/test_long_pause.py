@@ -28,7 +28,7 @@ def no_undo(oracle: Oracle) -> None:
 
 def test_several_ddls_are_followed_by_their_texts(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, "ONE", "TWO") as source:
-        source.run()
+        source.begin()
         oracle.run("INSERT INTO ONE VALUES (1, 'first')", "INSERT INTO TWO VALUES (1)")
         oracle.run("ALTER TABLE ONE ADD A NUMBER(5,2) /* MODIFY */")
         oracle.run("INSERT INTO ONE VALUES (2, 'second', 2.25)")
@@ -80,7 +80,7 @@ def test_columns_that_change_after_they_came_are_known_by_the_chain_of_texts(
 ) -> None:
     """In two windows: of the first, the present definition shows hardly anything."""
     with source_of(oracle, tmp_path, "ONE", "TWO") as source:
-        source.run()
+        source.begin()
         oracle.run("INSERT INTO ONE VALUES (1, 'first')")
         oracle.run("ALTER TABLE ONE ADD (A NUMBER(5), B DATE, GONE VARCHAR2(9))")
         oracle.run("INSERT INTO ONE VALUES (2, 'second', 22222, DATE '2026-02-02', 'gone')")
@@ -117,7 +117,7 @@ def test_a_table_that_has_another_name_now_is_read_up_to_there(
 ) -> None:
     """No definition of the present is the table's; DDL of the other name is another table's, which joins with a snapshot."""
     with source_of(oracle, tmp_path, "ONE", "TWO") as source:
-        source.run()
+        source.begin()
         oracle.run("ALTER TABLE ONE ADD A NUMBER(5)", "INSERT INTO ONE VALUES (1, 'first', 1)")
         oracle.run("RENAME ONE TO THREE", "ALTER TABLE THREE MODIFY A NUMBER(9)")
         oracle.run("INSERT INTO THREE VALUES (2, 'second', 222222)")
@@ -143,7 +143,7 @@ def test_texts_that_the_dictionary_contradicts_are_not_believed(
         return found and found.lacking(["A"])
 
     with source_of(oracle, tmp_path, "ONE", "TWO") as source:
-        source.run()
+        source.begin()
         oracle.run("ALTER TABLE ONE ADD A NUMBER(5)", "INSERT INTO ONE VALUES (1, 'first', 1)")
         oracle.run("ALTER TABLE ONE ADD B NUMBER(5)", "INSERT INTO TWO VALUES (1)")
         oracle.clock.ahead += 4 * 24 * 3600
@@ -181,7 +181,7 @@ def test_the_end_of_a_chain_over_windows_is_held_against_the_dictionary(
         return replace(found, columns=(*others, replace(column, precision=7)))
 
     with source_of(oracle, tmp_path, "ONE", "TWO") as source:
-        source.run()
+        source.begin()
         oracle.run("ALTER TABLE ONE ADD A NUMBER(5)", "INSERT INTO ONE VALUES (1, 'first', 1)")
         source.pipeline.plan_windows()
         oracle.run("INSERT INTO ONE VALUES (2, 'second', 2)", last, "INSERT INTO TWO VALUES (1)")
@@ -228,7 +228,7 @@ def test_what_the_text_does_not_say_stops_that_table(
     oracle: Oracle, tmp_path: Path, ddls: list[str]
 ) -> None:
     with source_of(oracle, tmp_path, "ONE", "TWO") as source:
-        source.run()
+        source.begin()
         oracle.run("INSERT INTO ONE VALUES (1, 'first')", "INSERT INTO TWO VALUES (1)")
         for ddl in ddls:
             oracle.run(ddl)

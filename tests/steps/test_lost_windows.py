@@ -216,7 +216,7 @@ def test_tables_that_lost_nothing_take_nothing_again(
     with source_of(
         oracle, tmp_path, "ONE", capture={"close_at": "online"}, policies={"on_truncate": "follow"}
     ) as source:
-        source.run()
+        source.begin()
         change(source, "INSERT INTO ONE VALUES (10, 'x')", "DELETE FROM ONE WHERE ID = 10")
         change(source, "TRUNCATE TABLE ONE")
         change(source, "INSERT INTO ONE VALUES (11, 'x')")

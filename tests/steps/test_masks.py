@@ -22,13 +22,11 @@ from cdc_core.decode.masking import _hashed, _serialized
 from cdc_core.model.operations import Operation
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
-from cdc_core.snapshot.cutting import plan_chunks
-from cdc_core.steps.reconciliation import _oracle_rows
 from oracle_embedded.database import ADMIN
 from oracle_embedded.redo import Wart
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 from tests.oracle.fixtures import oracle_with
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, source_of, table_id
 
 T = table_id("T")
 SALT = "pepper"
@@ -74,12 +72,7 @@ def table(**more: Any) -> dict[str, Any]:
     return {"name": "T", "columns_mask": MASKS, **more}
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, "T", masks={"salt": SALT}) as opened:
-        opened.configure(table())
-        opened.run()
-        yield opened
+source = capturing(table(), masks={"salt": SALT})
 
 
 def landed(source: Source) -> str:
@@ -159,7 +152,7 @@ def test_a_mask_that_is_added_later_holds_from_the_next_statement_on(
     oracle: Oracle, tmp_path: Path
 ) -> None:
     with source_of(oracle, tmp_path, "T", masks={"salt": SALT}) as source:
-        source.run()
+        source.begin()
         source.configure(table())
         oracle.run(f"INSERT INTO T VALUES (4, {values(4)})")
         source.run()
@@ -186,15 +179,7 @@ def test_what_cannot_be_masked_ends_the_stream_and_does_not_land(
 
 def test_a_comparison_with_oracle_reads_the_masks_too(oracle: Oracle, source: Source) -> None:
     """What ``redolake reconcile`` holds against a mirror, and ``redolake repair`` puts into it."""
-    ctx = source.pipeline
-    at = Scn(source.record("T").mirror_scn or 0)
-    schema = ctx.store.schemas.at(T, at)
-    assert schema is not None
-    with ctx.database.session() as session:
-        parts = plan_chunks(session, schema, scn=at, config=ctx.config.snapshot)
-        read = _oracle_rows(ctx, session, schema, [(None, part) for part in parts], at)
-        rows = [tuple(one.values()) for _, paths in read for path in paths for one in pq.read_table(path, columns=list(schema.column_names)).to_pylist()]  # fmt: skip
-    assert rows == source.lake.image(T)
+    assert source.compared_rows("T") == source.lake.image(T)
 
 
 def test_a_long_text_in_pieces_does_not_land() -> None:
@@ -304,7 +289,7 @@ def test_a_mask_may_leave_nothing_and_have_a_salt_of_its_own(
     salts = {"salt": SALT, "salts": {"crm": "cumin"}}
     with source_of(oracle, tmp_path, masks=salts) as source:
         source.configure({"name": "T", "columns_mask": masks})
-        source.run()
+        source.begin()
         oracle.run(f"INSERT INTO T VALUES (4, {values(4)})")
         source.run()
         ours = hashlib.sha256(b"cuminhidden1@x").hexdigest()
@@ -401,7 +386,7 @@ def test_another_salt_of_a_column_is_told(oracle: Oracle, tmp_path: Path) -> Non
     entry = {"name": "T", "columns_mask": {"EMAIL": "hash(sha256)", "NOTE": "stars(3)"}}
     with source_of(oracle, tmp_path, masks={"salt": SALT}) as source:
         source.configure(entry)
-        source.run()
+        source.begin()
         source.more["masks"] = {"salt": "another"}
         source.configure(entry)
         source.run()
@@ -470,7 +455,7 @@ def test_values_under_a_new_name_do_not_land(
     own = table() if is_masked else {"name": "T", "columns_exclude": list(MASKS)}
     with source_of(oracle, tmp_path, "T", masks={"salt": SALT}) as source:
         source.configure(own)
-        source.run()
+        source.begin()
         oracle.run(f"INSERT INTO T VALUES (4, {values(4)})")
         oracle.run("ALTER TABLE T RENAME COLUMN EMAIL TO ADDRESS")
         oracle.run(f"INSERT INTO T VALUES (5, {values(5)})", "UPDATE T SET NOTE = 'x' WHERE ID = 1")

@@ -6,12 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
-from cdc_core.model.scn import Scn
-from cdc_core.snapshot.cutting import plan_chunks
-from cdc_core.steps.reconciliation import _oracle_rows
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, capturing, source_of, table_id
@@ -50,15 +46,7 @@ def test_both_columns_are_the_same_on_every_way(oracle: Oracle, source: Source) 
     source.windows()
     expected[1] = (3, None, None, 3)
     assert source.lake.image(T) == expected
-    pipeline = source.pipeline
-    at = Scn(source.record("T").mirror_scn or 0)
-    schema = pipeline.store.schemas.at(T, at)
-    assert schema is not None
-    with pipeline.database.session() as session:
-        parts = plan_chunks(session, schema, scn=at, config=pipeline.config.snapshot)
-        read = _oracle_rows(pipeline, session, schema, [(None, part) for part in parts], at)
-        rows = [tuple(one.values()) for _, paths in read for path in paths for one in pq.read_table(path, columns=list(schema.column_names)).to_pylist()]  # fmt: skip
-    assert sorted(rows) == expected, "what reconcile holds against the mirror"
+    assert source.compared_rows("T") == expected
 
 
 def test_the_offset_follows_its_column(oracle: Oracle, source: Source) -> None:
@@ -98,7 +86,7 @@ def test_the_offset_follows_its_column(oracle: Oracle, source: Source) -> None:
 def test_rules_of_columns_are_about_those_of_oracle(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path) as source:
         source.configure({**BESIDE, "columns_include": ["ID", "SENT"]})
-        source.run()
+        source.begin()
         oracle.run(f"UPDATE T SET SENT = {OTHER}, N = 7 WHERE ID = 1")
         source.run()
         assert source.lake.image(T) == [(1, AT, "+05:30"), (2, None, None)]

@@ -32,7 +32,7 @@ def test_the_oldest_are_named_with_what_they_hold_back_until_their_session_is_ki
     oracle: Oracle, tmp_path: Path
 ) -> None:
     with source_of(oracle, tmp_path, "T") as source:
-        source.run()
+        source.begin()
         slow = oracle.owner()
         slow.client_identifier = "till 7"
         slow.cursor().execute("UPDATE T SET V = 'secret' WHERE ID IN (1, 2)")

@@ -110,7 +110,7 @@ def test_rows_of_other_tables_that_were_dropped_are_nobodys(oracle: Oracle, sour
 
 def test_index_organized_tables_are_captured(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, "IOT") as source:
-        source.run()
+        source.begin()
         oracle.run("INSERT INTO IOT VALUES (2, 'b')", "INSERT INTO IOT VALUES (3, 'c')")
         oracle.run("UPDATE IOT SET ID = ID + 1, V = V || 'x'")
         oracle.run("DELETE FROM IOT WHERE ID = 2")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,24 +11,22 @@ import pytest
 from cdc_core.errors import ConfigError
 from cdc_core.steps import Pipeline
 from cdc_core.steps.source_checks import oracle_findings
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, capturing, source_of, table_id
 
 PATTERN: dict[str, Any] = {"name": "*", "exclude": ["DEMO.TMP_*"], "columns_exclude": ["SECRET"]}
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
-            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, SCAN LONG, SECRET VARCHAR2(20))",
-            "CREATE TABLE KEYLESS (ID NUMBER(9))",
-            "CREATE TABLE TMP_1 (ID NUMBER(9) PRIMARY KEY)",
-            "CREATE TABLE A_NAME_THAT_LOGMINER_DOES_NOT_SUPPORT (ID NUMBER(9) PRIMARY KEY)",
-        )
-        running.run("INSERT INTO ONE VALUES (1, 'a')", "INSERT INTO TWO VALUES (1, NULL, 'hidden')")
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))",
+    "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, SCAN LONG, SECRET VARCHAR2(20))",
+    "CREATE TABLE KEYLESS (ID NUMBER(9))",
+    "CREATE TABLE TMP_1 (ID NUMBER(9) PRIMARY KEY)",
+    "CREATE TABLE A_NAME_THAT_LOGMINER_DOES_NOT_SUPPORT (ID NUMBER(9) PRIMARY KEY)",
+    "INSERT INTO ONE VALUES (1, 'a')",
+    "INSERT INTO TWO VALUES (1, NULL, 'hidden')",
+)
 
 
 source = capturing(PATTERN)

@@ -161,7 +161,7 @@ def test_a_later_life_has_a_new_snapshot_of_its_own(oracle: Oracle, tmp_path: Pa
     """A table that is truncated and filled every night is read again every night."""
     policies = {"on_truncate": "resnapshot", "resnapshot_hours_min": 1e-9}
     with source_of(oracle, tmp_path, "ONE", "TWO", policies=policies) as source:
-        source.run()
+        source.begin()
         for number in (2, 3, 4):
             oracle.run("TRUNCATE TABLE ONE")
             oracle.run(f"INSERT INTO ONE VALUES ({number}, 'new', 1)")

@@ -43,7 +43,7 @@ def test_a_first_run(source: Source) -> None:
 
 
 def test_a_changed_configuration(source: Source) -> None:
-    source.run()
+    source.begin()
     assert plan(source) == {}
     before = source.pipeline.records.tables()
     source.configure({"name": "A", "columns_exclude": ["N"]}, "C", "KEYLESS")

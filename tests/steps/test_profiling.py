@@ -23,7 +23,7 @@ oracle = oracle_with(
 
 def test_rows_and_bytes_are_those_that_were_written(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, "T", "U") as source:
-        source.run()
+        source.begin()
         assert source.pipeline.redo_profile().shares == ()
         oracle.run(*(f"INSERT INTO T VALUES ({key}, '{'x' * 1000}')" for key in range(6)))
         source.windows()
@@ -71,7 +71,7 @@ def test_rows_and_bytes_are_those_that_were_written(oracle: Oracle, tmp_path: Pa
 
 def test_rows_that_take_others_back_are_counted_apart(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, "T") as source:
-        source.run()
+        source.begin()
         with oracle.owner() as connection, connection.cursor() as cursor:
             cursor.execute("INSERT INTO T VALUES (1, 'kept')")
             cursor.execute("SAVEPOINT HERE")

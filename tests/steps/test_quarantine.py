@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from decimal import Decimal
 from types import SimpleNamespace
 
@@ -13,7 +12,8 @@ from cdc_core.lake.comparison.sides import Differences, Suspects
 from cdc_core.model.identifiers import TableId
 from cdc_core.stage.quarantine import FOLLOWS
 from oracle_embedded.database import ADMIN
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, capturing, table_id
 
 ONE, TWO = table_id("ONE"), table_id("TWO")
@@ -24,25 +24,22 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    """ONE has a LOB, which an update does not carry; TWO has none."""
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40), DOC CLOB)",
-            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
-            "INSERT INTO ONE VALUES (1, 'first', 'a document')",
-            "INSERT INTO ONE VALUES (2, 'second', 'another')",
-            "INSERT INTO TWO VALUES (1, 'first')",
-            "INSERT INTO TWO VALUES (2, 'second')",
-        )
-        translates(running, not_these=(BAD,))
-        yield running
-
-
-source = capturing(
-    "ONE", "TWO", policies={"on_undecodable": "quarantine", "quarantine_rows_max": 4}
+oracle = oracle_with(
+    "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40), DOC CLOB)",
+    "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
+    "INSERT INTO ONE VALUES (1, 'first', 'a document')",
+    "INSERT INTO ONE VALUES (2, 'second', 'another')",
+    "INSERT INTO TWO VALUES (1, 'first')",
+    "INSERT INTO TWO VALUES (2, 'second')",
 )
+"""ONE has a LOB, which an update does not carry; TWO has none."""
+begun = capturing("ONE", "TWO", policies={"on_undecodable": "quarantine", "quarantine_rows_max": 4})
+
+
+@pytest.fixture
+def source(oracle: Oracle, begun: Source) -> Source:
+    translates(oracle, not_these=(BAD,))
+    return begun
 
 
 def translates(oracle: Oracle, *, not_these: tuple[str, ...] = ()) -> None:

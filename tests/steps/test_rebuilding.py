@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +18,8 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import Verdict, compare
 from tests.oracle.embedded import running_oracle
-from tests.steps.harness import Source, source_of
+from tests.oracle.fixtures import oracle_with
+from tests.steps.harness import Source, capturing, source_of
 
 T = TableId("DEMO", "T")
 
@@ -142,24 +143,24 @@ def test_both_tables_come_back_from_landing(tmp_path: Path, spark_process: None)
         assert changelog.with_name(changelog.name + ".before-g2").is_dir()
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Iterator[Source]:
-    with running_oracle() as oracle:
-        oracle.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(30))",
-            *(f"INSERT INTO T VALUES ({i}, 'n{i}')" for i in range(250)),
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(30))",
+    *(f"INSERT INTO T VALUES ({i}, 'n{i}')" for i in range(250)),
+)
+
+
+def three_windows(source: Source) -> None:
+    for number in range(3):
+        source.oracle.run(
+            f"UPDATE T SET NOTE = 'window {number}' WHERE ID = {number}",
+            f"INSERT INTO T VALUES ({number + 1000}, 'new')",
         )
-        with source_of(oracle, tmp_path, "T", snapshot={"chunk_rows": 100}) as source:
-            source.run()
-            for number in range(3):
-                oracle.run(
-                    f"UPDATE T SET NOTE = 'window {number}' WHERE ID = {number}",
-                    f"INSERT INTO T VALUES ({number + 1000}, 'new')",
-                )
-                source.run()
-                source.run()  # an idle window
-                source.pipeline.retire_windows()
-            yield source
+        source.run()
+        source.run()  # an idle window
+        source.pipeline.retire_windows()
+
+
+source = capturing("T", snapshot={"chunk_rows": 100}, then=three_windows)
 
 
 def test_what_landed_is_taken_again_and_nothing_else(source: Source) -> None:

@@ -120,7 +120,7 @@ def test_a_lost_window_is_called_harmless_where_state_rebuild_can_do_without_it(
     source: Source, monkeypatch: pytest.MonkeyPatch, *, is_idle: bool
 ) -> None:
     """The advice of the dry run is typed: what it says of ``state rebuild`` holds."""
-    source.run()
+    source.begin()
     change(source, 10)
     if is_idle:
         source.oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
@@ -147,7 +147,7 @@ def test_a_lost_window_is_called_harmless_where_state_rebuild_can_do_without_it(
 
 @pytest.mark.parametrize("lost", [[0], [1], [2], [0, 2], [0, 1, 2]])
 def test_windows_that_are_needed_are_read_again(source: Source, lost: list[int]) -> None:
-    source.run()
+    source.begin()
     windows = [change(source, number) for number in (10, 11, 12)]
     source.pipeline.pause_tables([table_id("TWO")])
     source.pipeline.apply_window(windows[0])
@@ -164,7 +164,7 @@ def test_windows_that_are_needed_are_read_again(source: Source, lost: list[int])
 
 
 def test_a_file_that_was_changed_is_read_again(source: Source) -> None:
-    source.run()
+    source.begin()
     window = change(source, 10)
     path = folder(source, window) / "transactions.parquet"
     path.write_bytes(b"cut")
@@ -177,7 +177,7 @@ def test_a_file_that_was_changed_is_read_again(source: Source) -> None:
 @pytest.mark.parametrize("lost", [[0], [1], [0, 1]])
 def test_what_holds_rows_of_an_open_transaction_is_needed(source: Source, lost: list[int]) -> None:
     """Every table has the windows, and a transaction that began in them commits later."""
-    source.run()
+    source.begin()
     with source.oracle.owner() as connection:
         cursor = connection.cursor()
         cursor.execute("INSERT INTO ONE VALUES (100, 'open')")
@@ -195,7 +195,7 @@ def test_what_holds_rows_of_an_open_transaction_is_needed(source: Source, lost: 
 
 
 def test_a_table_that_left_since_is_read_again_as_far_as_its_stream_goes(source: Source) -> None:
-    source.run()
+    source.begin()
     source.pipeline.pause_tables([table_id("TWO")])
     windows = [change(source, 10), change(source, 11)]
     source.pipeline.apply_window(windows[0])
@@ -213,7 +213,7 @@ def test_a_table_that_left_since_is_read_again_as_far_as_its_stream_goes(source:
 def test_a_recapture_that_was_cut_short_goes_on(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source.run()
+    source.begin()
     windows = [change(source, number) for number in (10, 11, 12)]
     shutil.rmtree(folder(source, windows[0]))
 
@@ -249,7 +249,7 @@ def test_a_window_right_behind_idle_ones_that_are_forgotten_is_read_again(
 
 def test_a_window_behind_forgotten_ones_that_were_not_idle_stays_as_it_is(source: Source) -> None:
     """What committed in them would come a second time."""
-    source.run()
+    source.begin()
     change(source, 9)
     apply_all(source)
     window = behind_forgotten_windows(source)
@@ -262,7 +262,7 @@ def test_a_window_behind_forgotten_ones_that_were_not_idle_stays_as_it_is(source
 
 def behind_forgotten_windows(source: Source) -> ScnWindow:
     """A window that TWO still wants, and nothing is left of those before it."""
-    source.run()
+    source.begin()
     for _ in range(3):
         source.oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
         source.windows()
@@ -278,7 +278,7 @@ def behind_forgotten_windows(source: Source) -> ScnWindow:
 
 
 def test_without_its_redo_nothing_is_changed(source: Source, oracle: Oracle) -> None:
-    source.run()
+    source.begin()
     windows = [change(source, number) for number in (10, 11)]
     for _ in range(5):  # so that the log is in no online group any more
         oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
@@ -294,7 +294,7 @@ def test_without_its_redo_nothing_is_changed(source: Source, oracle: Oracle) -> 
 
 def test_a_window_read_again_with_fewer_tables_numbers_its_rows_anew(source: Source) -> None:
     """Why later windows are read again too: their ledgers name rows of open transactions by their numbers."""
-    source.run()
+    source.begin()
     with source.oracle.owner() as connection:
         source.oracle.run(*(f"INSERT INTO TWO VALUES ({number}, 'x')" for number in range(50, 60)))
         connection.cursor().execute("INSERT INTO ONE VALUES (100, 'open')")
@@ -313,7 +313,7 @@ def test_a_window_read_again_with_fewer_tables_numbers_its_rows_anew(source: Sou
 
 def wrong(source: Source, monkeypatch: pytest.MonkeyPatch) -> ScnWindow:
     """A window whose DDL was read without the column that it added; its table stops, the other goes on."""
-    source.run()
+    source.begin()
     source.oracle.run("ALTER TABLE ONE ADD (EXTRA NUMBER(9))")
     source.oracle.run(
         "INSERT INTO ONE VALUES (20, 'new', 123456)", "INSERT INTO TWO VALUES (20, 'x')"
@@ -388,7 +388,7 @@ def test_a_lost_window_that_every_table_has_and_that_is_not_finished_is_read_aga
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process ended between the last table and the window's record: the steps that finish it look at its files."""
-    source.run()
+    source.begin()
     window = change(source, 10)
     with monkeypatch.context() as patched:
         patched.setattr(Windows, "record_applied", lambda *_: 1 / 0)

@@ -53,7 +53,7 @@ def test_a_table_that_comes_back_from_the_bin_is_read_again(
 ) -> None:
     """Both kinds of statement in one window, or a window between them; changes after them are taken once."""
     with source_of(oracle, tmp_path, "ONE", "TWO", policies={"on_drop": "resnapshot"}) as source:
-        source.run()
+        source.begin()
         oracle.run("INSERT INTO ONE VALUES (3, 'third')", "DROP TABLE ONE")
         if apart:
             source.windows()

@@ -151,7 +151,7 @@ def test_chunks_whose_scn_has_no_undo_any_more_are_planned_at_a_newer_one(
 def test_a_mirror_is_compared_at_ends_of_applied_windows_only(
     oracle: Oracle, source: Source
 ) -> None:
-    source.run()
+    source.begin()
     oracle.run("INSERT INTO ONE VALUES (1000, 'new')", "UPDATE ONE SET V = 'x' WHERE ID < 9")
     [window] = source.windows()
     for scn in (window.scn_high - 1, window.scn_high + 1):
@@ -163,7 +163,7 @@ def test_a_mirror_that_has_rows_of_a_newer_snapshot_is_not_compared_before_it(
     oracle: Oracle, source: Source
 ) -> None:
     """However long Delta's log reaches back: the metadata store has the SCN of the newest chunk, also when the position has passed it."""
-    source.run()
+    source.begin()
     oracle.run("UPDATE ONE SET V = 'first'")
     [before] = source.windows()
     oracle.run("UPDATE ONE SET V = 'second'")
@@ -187,7 +187,7 @@ def test_a_chunk_that_has_not_landed_is_not_applied(source: Source) -> None:
 def test_windows_that_a_paused_table_will_take_are_not_retired(
     oracle: Oracle, source: Source
 ) -> None:
-    source.run()
+    source.begin()
     source.pipeline.pause_tables([ONE])
     for number in (1000, 1001, 1002):
         oracle.run(f"INSERT INTO ONE VALUES ({number}, 'new')")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,18 @@ import pytest
 from cdc_core.errors import NotYetError
 from cdc_core.model.identifiers import TableId
 from oracle_embedded.database import ADMIN
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, capturing, source_of, table_id
 
 ONE, TWO = table_id("ONE"), table_id("TWO")
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        for name in ("ONE", "TWO"):
-            running.run(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))")
-            running.run(f"INSERT INTO {name} VALUES (1, '{name}')")
-        yield running
+NAMES = ("ONE", "TWO")
+oracle = oracle_with(
+    *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))" for name in NAMES),
+    *(f"INSERT INTO {name} VALUES (1, '{name}')" for name in NAMES),
+)
 
 
 source = capturing("*", policies={"on_drop": "resnapshot"})

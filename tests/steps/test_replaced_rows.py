@@ -31,15 +31,14 @@ WINDOW = "window"
 )
 def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
     """OTHER is not captured; the user may look back at objects, or may not."""
-    with running_oracle() as running:
-        running.run(
-            "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
-            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
-            "CREATE TABLE OTHER (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40)) PARTITION BY RANGE (ID) (PARTITION P VALUES LESS THAN (1000))",
-            "INSERT INTO ONE VALUES (1, 'first')",
-            "INSERT INTO TWO VALUES (1, 'first')",
-            "INSERT INTO OTHER VALUES (7, 'of the partition')",
-        )
+    with running_oracle(
+        "CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
+        "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
+        "CREATE TABLE OTHER (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40)) PARTITION BY RANGE (ID) (PARTITION P VALUES LESS THAN (1000))",
+        "INSERT INTO ONE VALUES (1, 'first')",
+        "INSERT INTO TWO VALUES (1, 'first')",
+        "INSERT INTO OTHER VALUES (7, 'of the partition')",
+    ) as running:
         if not request.param:
             running.server.faults.arm(
                 Fault(FaultKind.ORA_ERROR, sql_contains="DBA_OBJECTS AS OF", code=1031, times=0)
@@ -83,7 +82,7 @@ def go(oracle: Oracle, source: Source, *steps: str) -> None:
 )  # fmt: skip
 def test_an_exchange_is_noticed(oracle: Oracle, tmp_path: Path, steps: list[str]) -> None:
     with source_of(oracle, tmp_path, "ONE", "TWO", **FOLLOW) as source:
-        source.run()
+        source.begin()
         go(oracle, source, *steps)
         one = source.record("ONE")
         assert (one.state, one.trouble) == ("failed", "truncate"), one.reason
@@ -106,7 +105,7 @@ def test_an_exchange_is_noticed(oracle: Oracle, tmp_path: Path, steps: list[str]
 def test_its_own_ddl_stops_no_table(oracle: Oracle, tmp_path: Path, steps: list[str]) -> None:
     wait(oracle)
     with source_of(oracle, tmp_path, "ONE", "TWO", **FOLLOW) as source:
-        source.run()
+        source.begin()
         go(oracle, source, *steps)
         assert source.record("ONE").state == "ready", source.record("ONE").reason
         source.check_current("ONE", "TWO")
@@ -150,7 +149,7 @@ def test_rows_that_go_with_those_of_a_parent_stop_their_table(
     """TRUNCATE … CASCADE: no row of the redo names the child."""
     family(oracle, kind, far=far)
     with source_of(oracle, tmp_path, "CHILD", "TWO", **FOLLOW) as source:
-        source.run()
+        source.begin()
         go(oracle, source, "UPDATE CHILD SET V = 'before'", WINDOW, CASCADE, "INSERT INTO PARENT VALUES (2)")  # fmt: skip
         child = source.record("CHILD")
         assert (child.state, child.trouble) == ("failed", "truncate"), child.reason
@@ -176,7 +175,7 @@ def test_ddl_of_the_child_hides_no_truncate_of_its_parent(
 ) -> None:
     family(oracle, "partitioned")
     with source_of(oracle, tmp_path, "CHILD", "TWO", **FOLLOW) as source:
-        source.run()
+        source.begin()
         go(oracle, source, *steps)
         child = source.record("CHILD")
         assert (child.state, child.trouble) == ("failed", "truncate"), child.reason
@@ -204,7 +203,7 @@ def test_partitions_that_its_own_ddl_changes_stop_no_table(
     wait(oracle)
     others = ["ALTER TABLE OTHER ADD PARTITION Q VALUES LESS THAN (2000)"] if beside else []
     with source_of(oracle, tmp_path, "CHILD", "TWO", **FOLLOW) as source:
-        source.run()
+        source.begin()
         go(oracle, source, statement, *others, "INSERT INTO CHILD VALUES (3, 1, 'next')", WINDOW)
         go(oracle, source, "UPDATE CHILD SET V = 'later'")
         assert source.record("CHILD").state == "ready", source.record("CHILD").reason
@@ -233,7 +232,7 @@ def test_a_snapshot_that_took_long_has_what_happened_before_it(
 ) -> None:
     """The chunks are planned as of a newer SCN than the one with which the table joined, and the exchange lies between."""
     with source_of(oracle, tmp_path, "ONE", "TWO", **FOLLOW) as source:
-        source.run()
+        source.begin()
         go(oracle, source)
         source.pipeline.remove_tables([table_id("ONE")])
         wait(oracle)

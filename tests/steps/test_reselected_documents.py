@@ -11,6 +11,7 @@ import pytest
 
 from oracle_embedded.redo import DEFAULT_WARTS, XmlRows, lob
 from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of, table_id
 from tests.steps.test_excluded import landed
 from tests.steps.test_reselected_lobs import RESELECT
@@ -20,14 +21,12 @@ _ASKED = '"T" AS OF SCN :p'
 CHANGED = '<xd:xdiff xmlns:xd="http://xmlns.oracle.com/xdb/xdiff.xsd">{}</xd:xdiff>'
 
 
-@pytest.fixture
-def documents() -> Iterator[Oracle]:
-    with running_oracle(warts=DEFAULT_WARTS, xml_rows=XmlRows.AMOUNT) as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, N NUMBER(9), DOC XMLTYPE)",
-            *(f"INSERT INTO T VALUES ({key}, 0, XMLTYPE('<old/>'))" for key in range(1, 6)),
-        )
-        yield running
+documents = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, N NUMBER(9), DOC XMLTYPE)",
+    *(f"INSERT INTO T VALUES ({key}, 0, XMLTYPE('<old/>'))" for key in range(1, 6)),
+    warts=DEFAULT_WARTS,
+    xml_rows=XmlRows.AMOUNT,
+)
 
 
 def test_a_changed_portion_is_not_taken_for_the_document(documents: Oracle, tmp_path: Path) -> None:

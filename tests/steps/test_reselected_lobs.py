@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultKind
 from oracle_embedded.redo import DEFAULT_WARTS, LobRows
 from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 _TABLE = "CREATE TABLE DOCS (ID NUMBER(9) PRIMARY KEY, N NUMBER(9), C CLOB, NC NCLOB, B BLOB)"
@@ -30,13 +31,23 @@ RESELECT = {"capture": {"close_at": "online", "lobs": "reselect"}}
 
 @pytest.fixture(params=list(LobRows), ids=lambda shape: shape.value)
 def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
-    with running_oracle(warts=DEFAULT_WARTS, lob_rows=request.param) as running:
-        running.run(_TABLE)
-        with running.owner() as connection:
-            for key in range(1, 9):
-                _insert(connection.cursor(), key)
-            connection.commit()
+    with running_oracle(_TABLE, _add_eight, warts=DEFAULT_WARTS, lob_rows=request.param) as running:
         yield running
+
+
+def _add_eight(oracle: Oracle) -> None:
+    _add_rows(oracle, range(1, 9))
+
+
+def _add_two(oracle: Oracle) -> None:
+    _add_rows(oracle, (1, 2))
+
+
+def _add_rows(oracle: Oracle, keys: Iterable[int]) -> None:
+    with oracle.owner() as connection:
+        for key in keys:
+            _insert(connection.cursor(), key)
+        connection.commit()
 
 
 def _insert(cursor: Any, key: int) -> None:
@@ -67,7 +78,7 @@ def changes_of(source: Source, key: int) -> list[tuple[Any, ...]]:
 def test_parts_of_lobs_become_the_values_of_their_commit(oracle: Oracle, tmp_path: Path) -> None:
     """Each change is exact, or says that it does not carry the LOB; what came later is never taken for it."""
     with source_of(oracle, tmp_path, "DOCS", **RESELECT) as source:
-        source.run()
+        source.begin()
         with oracle.owner() as connection:
             cursor = connection.cursor()
             call(cursor, 1, "C", "write", "NEW", 5)
@@ -126,15 +137,7 @@ def _replaced(cursor: Any) -> None:
     cursor.execute("UPDATE DOCS SET ID = 1 WHERE ID = 2")
 
 
-@pytest.fixture
-def one_shape() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        running.run(_TABLE)
-        with running.owner() as connection:
-            for key in (1, 2):
-                _insert(connection.cursor(), key)
-            connection.commit()
-        yield running
+one_shape = oracle_with(_TABLE, _add_two)
 
 
 def _committed(oracle: Oracle, change: Callable[[Any], None]) -> None:
@@ -152,7 +155,7 @@ def test_without_the_option_a_part_stops_its_table_and_says_what_helps(
 ) -> None:
     """The window is captured again with the option, and nothing is lost."""
     with source_of(one_shape, tmp_path, "DOCS") as source:
-        source.run()
+        source.begin()
         _committed(one_shape, _part)
         [window] = source.pipeline.plan_windows()
         source.pipeline.capture_window(window)
@@ -184,7 +187,7 @@ def test_what_oracle_does_not_tell_stays_a_part(
 ) -> None:
     """It is never given another value; the policy decides."""
     with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
-        source.run()
+        source.begin()
         one_shape.clock.ahead += 60  # the DDL is not near
         _committed(one_shape, change)
         if code is not None:
@@ -200,7 +203,7 @@ def test_what_landed_needs_no_oracle_and_is_the_same_when_it_lands_again(
 ) -> None:
     """A process ends right before the manifest; Oracle is gone when the window is applied, and when it is replayed."""
     with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
-        source.run()
+        source.begin()
         _committed(one_shape, _part)
         [window] = source.pipeline.plan_windows()
         landing = source.pipeline.landing
@@ -328,7 +331,7 @@ def test_columns_with_other_names_since_have_their_own_values(
 ) -> None:
     """They get them behind the window, and before it is captured."""
     with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
-        source.run()
+        source.begin()
         _committed(one_shape, _part)
         [window] = source.pipeline.plan_windows()
         _renamed(one_shape, *names)
@@ -342,7 +345,7 @@ def test_columns_with_other_names_in_the_window_have_their_own_values(
     one_shape: Oracle, tmp_path: Path
 ) -> None:
     with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
-        source.run()
+        source.begin()
         _committed(one_shape, _part)
         _renamed(one_shape, ("C", "TEXT"), ("ID", "NUM"))
         with one_shape.owner() as connection:
@@ -370,7 +373,7 @@ def test_names_that_change_while_oracle_is_asked_have_it_asked_again(
         return found
 
     with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
-        source.run()
+        source.begin()
         _committed(one_shape, _part)
         [window] = source.pipeline.plan_windows()
         monkeypatch.setattr("cdc_core.snapshot.present_names.present_names", names)
@@ -395,7 +398,7 @@ def test_keys_of_several_types_find_their_rows(one_shape: Oracle, tmp_path: Path
     )
     with source_of(one_shape, tmp_path, **RESELECT) as source:
         source.configure("KEYED")
-        source.run()
+        source.begin()
 
         def change(cursor: Any) -> None:
             cursor.execute("SELECT C FROM KEYED ORDER BY D FOR UPDATE")
@@ -412,7 +415,7 @@ def test_keys_of_several_types_find_their_rows(one_shape: Oracle, tmp_path: Path
 def test_a_policy_that_hides_values_gives_none(one_shape: Oracle, tmp_path: Path) -> None:
     """The policy came after the table was read; what it shows is not taken for the value."""
     with source_of(one_shape, tmp_path, "DOCS", **RESELECT) as source:
-        source.run()
+        source.begin()
         _committed(one_shape, _part)
         one_shape.run(
             "BEGIN DBMS_REDACT.ADD_POLICY(object_schema => 'DEMO', object_name => 'DOCS', policy_name => 'HIDE', column_name => 'C',"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ from cdc_core.config import SourceConfig, TableConfig
 from cdc_core.steps.source_checks import oracle_findings
 from oracle_embedded.faults import Fault, FaultKind
 from oracle_embedded.redo import DEFAULT_WARTS
-from tests.oracle.embedded import OWNER, Oracle, running_oracle
+from tests.oracle.embedded import OWNER, Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
 
 T = table_id("T")
@@ -22,14 +22,12 @@ RESELECT = {"unsupported_columns": "reselect"}
 ONE = (1, True, '{"a":1}', "[1.0E+000,2.5E+000]", "x")
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle(warts=DEFAULT_WARTS, release="23ai") as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, B BOOLEAN, D JSON, V VECTOR(2, FLOAT32), N VARCHAR2(9))",
-            "INSERT INTO T VALUES (1, TRUE, '{\"a\": 1}', '[1, 2.5]', 'x')",
-        )
-        yield running
+oracle = oracle_with(
+    "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, B BOOLEAN, D JSON, V VECTOR(2, FLOAT32), N VARCHAR2(9))",
+    "INSERT INTO T VALUES (1, TRUE, '{\"a\": 1}', '[1, 2.5]', 'x')",
+    warts=DEFAULT_WARTS,
+    release="23ai",
+)
 
 
 def opened(oracle: Oracle, folder: Path, name: str = "T", **own: Any) -> Source:

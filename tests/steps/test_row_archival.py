@@ -18,7 +18,7 @@ source = capturing("T", runs=False)
 
 
 def test_archived_rows_are_in_the_mirror(oracle: Oracle, source: Source) -> None:
-    source.run()
+    source.begin()
     assert source.lake.image(T) == [(1, "a"), (2, "b")]
     oracle.run(
         "INSERT INTO T VALUES (3, 'c')",

@@ -28,8 +28,9 @@ _SIZES = (0, 7, 9000)
 
 @pytest.fixture(params=list(LobRows), ids=lambda shape: shape.value)
 def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
-    with running_oracle(warts=DEFAULT_WARTS, lob_rows=request.param, release="23ai") as running:
-        running.run(TABLE)
+    with running_oracle(
+        TABLE, warts=DEFAULT_WARTS, lob_rows=request.param, release="23ai"
+    ) as running:
         yield running
 
 
@@ -112,7 +113,7 @@ def test_a_lob_that_is_left_out_is_nowhere(oracle: Oracle, tmp_path: Path) -> No
     """Rows are known all the same, with what writes it and without."""
     with source_of(oracle, tmp_path) as source:
         source.configure({**NOTES, "columns_exclude": ["C"]})
-        source.run()
+        source.begin()
         rng = random.Random(3)
         with oracle.owner() as connection:
             for step in range(24):
@@ -334,7 +335,7 @@ def test_a_part_of_a_row_that_oracle_does_not_show_any_more_stays_a_part(
     more = {"capture": {"close_at": "online", "lobs": "reselect"}}
     with source_of(oracle, tmp_path, **more) as source:
         source.configure(NOTES)
-        source.run()
+        source.begin()
         with oracle.owner() as connection:
             part(connection.cursor(), 1, "C", "new", 5)
             connection.commit()

@@ -14,27 +14,26 @@ import pytest
 from cdc_core.errors import PreflightError
 from cdc_core.model.scn import SLACK_SECONDS
 from cdc_core.steps.source_checks import oracle_findings
-from tests.oracle.embedded import ADMIN, Oracle, running_oracle
+from tests.oracle.embedded import ADMIN, Oracle, minimal_logging, running_oracle
 from tests.steps.harness import Source, capturing, source_of, table_id
 from tests.steps.memory_lake import MemoryLake
 
 LOOSE = {"name": "LOOSE", "identity": "rowid"}
-MINIMAL = "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA"
 
 
 @pytest.fixture(params=[True, False], ids=["all-columns-logged", "minimal-logging"])
 def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
-    with running_oracle(logging=request.param, release="19c") as running:
-        if not request.param:
-            running.run(MINIMAL, user=ADMIN)
-        running.run(
-            "CREATE TABLE LOOSE (A NUMBER(9), B VARCHAR2(40), C DATE) ENABLE ROW MOVEMENT",
-            "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
-            "ALTER TABLE TWO ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS",
-            *("INSERT INTO LOOSE VALUES (1, 'same', DATE '2020-01-01')" for _ in range(3)),
-            "INSERT INTO LOOSE VALUES (2, NULL, NULL)",
-            "INSERT INTO TWO VALUES (1, 'first')",
-        )
+    with running_oracle(
+        *(() if request.param else (minimal_logging,)),
+        "CREATE TABLE LOOSE (A NUMBER(9), B VARCHAR2(40), C DATE) ENABLE ROW MOVEMENT",
+        "CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
+        "ALTER TABLE TWO ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS",
+        *("INSERT INTO LOOSE VALUES (1, 'same', DATE '2020-01-01')" for _ in range(3)),
+        "INSERT INTO LOOSE VALUES (2, NULL, NULL)",
+        "INSERT INTO TWO VALUES (1, 'first')",
+        logging=request.param,
+        release="19c",
+    ) as running:
         yield running
 
 
@@ -378,7 +377,7 @@ def test_what_gives_rows_no_rowids_to_know_them_by_is_refused_by_name(
 def test_a_policy_reads_a_table_again_whose_rows_moved(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, policies={"on_unsupported_ddl": "resnapshot"}) as source:
         source.configure(LOOSE, "TWO")
-        source.run()
+        source.begin()
         oracle.run("ALTER TABLE LOOSE MOVE", "UPDATE LOOSE SET B = 'after' WHERE A = 2")
         for _ in range(2):
             source.run()

@@ -42,7 +42,7 @@ def test_keys_and_columns_by_pattern_hold_on_both_paths(
     table that lacks its columns is left out, with the reason."""
     with source_of(oracle, tmp_path, key=KEY, columns_include=ONLY) as source:
         source.configure({"name": "LOG_A"}, {"name": "*"})
-        source.run()
+        source.begin()
         keys = {
             name: source.pipeline.store.schemas.newest()[table_id(name)].key
             for name in ("LOG_A", "LOG_B", "OTHER")
@@ -81,7 +81,7 @@ def test_an_entry_s_own_words_count_first(oracle: Oracle, tmp_path: Path) -> Non
             {"name": "LOG_A", "columns_exclude": ["NOTE"]},
             {"name": "LOG_B", "columns_include": ["AT", "SECRET"], "key": ["AT"]},
         )
-        source.run()
+        source.begin()
         assert source.lake.image(A) == [(1, 1)]
         assert source.lake.image(B) == [(1, "hush")]
 
@@ -91,7 +91,7 @@ def test_another_key_of_the_source_asks_for_new_delta_tables(
 ) -> None:
     with source_of(oracle, tmp_path, key=KEY) as source:
         source.configure({"name": "LOG_A"})
-        source.run()
+        source.begin()
         source.close()
         source.more["key"] = {f"{OWNER}.LOG_A": ["AT"]}
         source.run()

@@ -82,7 +82,7 @@ def change(source: Source, *statements: str) -> None:
 
 
 def test_a_store_made_anew_equals_the_lost_one_and_goes_on(source: Source) -> None:
-    source.run()
+    source.begin()
     change(source, "INSERT INTO ONE VALUES (1000, 'second')")
     change(source, "UPDATE TWO SET NOTE = 'second'", "DELETE FROM ONE WHERE ID = 7")
     change(source, "INSERT INTO OTHER VALUES (1)")
@@ -93,7 +93,7 @@ def test_a_store_made_anew_equals_the_lost_one_and_goes_on(source: Source) -> No
 
 
 def test_an_open_transaction_and_its_rows_are_known_again(source: Source) -> None:
-    source.run()
+    source.begin()
     with source.oracle.owner() as connection:
         connection.cursor().execute("INSERT INTO ONE VALUES (2000, 'open')")
         source.oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
@@ -119,7 +119,7 @@ def test_a_snapshot_that_was_half_done_goes_on(source: Source, stop_after: int) 
 
 def test_a_snapshot_that_ended_before_it_deleted_what_is_gone_is_finished(source: Source) -> None:
     """All its chunks are in the lake; rows that went without redo are still there, and no manifest says so."""
-    source.run()
+    source.begin()
     change(source, "TRUNCATE TABLE ONE")
     source.oracle.run("INSERT INTO ONE VALUES (3, 'after')")
     source.pipeline.resnapshot_tables([table_id("ONE")])
@@ -141,7 +141,7 @@ def test_a_snapshot_that_ended_before_it_deleted_what_is_gone_is_finished(source
 
 def test_a_window_that_landed_and_was_not_applied_is_not_taken_for_applied(source: Source) -> None:
     """It is the first that changes rows: the tables beside do not say that they lack it."""
-    source.run()
+    source.begin()
     source.oracle.run("UPDATE TWO SET NOTE = 'second'")
     source.capture()
     states = [row["state"] for row in image(source)["windows"]]
@@ -154,7 +154,7 @@ def test_a_window_that_landed_and_was_not_applied_is_not_taken_for_applied(sourc
 
 
 def test_ad_hoc_snapshots_and_the_fates_of_tables_are_known_again(source: Source) -> None:
-    source.run()
+    source.begin()
     change(source, "INSERT INTO ONE VALUES (1000, 'second')")
     list(source.pipeline.run_snapshot([table_id("ONE")], condition="ID < 50"))
     source.pipeline.start_snapshot([table_id("ONE")])
@@ -175,7 +175,7 @@ def test_ad_hoc_snapshots_and_the_fates_of_tables_are_known_again(source: Source
 
 
 def test_definitions_and_the_tables_that_ddl_stopped_are_known_again(source: Source) -> None:
-    source.run()
+    source.begin()
     change(source, "ALTER TABLE ONE ADD (MORE NUMBER(5))", "INSERT INTO ONE VALUES (1000, 'a', 5)")
     change(source, "TRUNCATE TABLE TWO")
     assert source.record("TWO").state == "failed"
@@ -200,7 +200,7 @@ def test_definitions_and_the_tables_that_ddl_stopped_are_known_again(source: Sou
 
 
 def test_idle_windows_that_were_retired_leave_no_doubt(source: Source) -> None:
-    source.run()
+    source.begin()
     change(source, "INSERT INTO ONE VALUES (1000, 'second')")
     for number in range(4):
         change(source, f"INSERT INTO OTHER VALUES ({number})")
@@ -220,7 +220,7 @@ def landed(source: Source) -> list[Path]:
 
 
 def test_a_window_that_was_lost_is_not_taken_for_an_idle_one(source: Source) -> None:
-    source.run()
+    source.begin()
     for number in range(4):
         change(source, f"INSERT INTO ONE VALUES ({1000 + number}, 'x')")
     for lost in landed(source)[:-1]:
@@ -237,7 +237,7 @@ def test_a_window_that_was_lost_is_not_taken_for_an_idle_one(source: Source) -> 
 
 
 def test_windows_that_went_by_age_are_no_gap(source: Source) -> None:
-    source.run()
+    source.begin()
     for number in range(4):
         change(source, f"INSERT INTO ONE VALUES ({1000 + number}, 'x')")
     source.close()
@@ -259,7 +259,7 @@ def test_windows_that_went_by_age_are_no_gap(source: Source) -> None:
 
 
 def test_a_lake_older_than_what_was_retired_stops_its_table_alone(source: Source) -> None:
-    source.run()
+    source.begin()
     older = dict(source.lake.tables[table_id("ONE")].transactions)
     for number in range(3):
         change(source, f"INSERT INTO ONE VALUES ({1000 + number}, 'x')")
@@ -279,7 +279,7 @@ def test_a_lake_older_than_what_was_retired_stops_its_table_alone(source: Source
 
 
 def test_a_store_that_holds_something_is_replaced_only_when_asked(source: Source) -> None:
-    source.run()
+    source.begin()
     before = image(source)
     dry = source.pipeline.rebuild_state(dry_run=True)
     assert not dry.is_written
@@ -292,7 +292,7 @@ def test_a_store_that_holds_something_is_replaced_only_when_asked(source: Source
 
 
 def test_a_dry_run_on_a_lost_store_writes_nothing(source: Source) -> None:
-    source.run()
+    source.begin()
     lose_store(source)
     report = source.pipeline.rebuild_state(dry_run=True)
     assert report.rows["tables"] == 2
@@ -306,7 +306,7 @@ def test_landing_without_the_source_is_refused(source: Source) -> None:
 
 
 def test_an_empty_store_is_not_begun_beside_what_has_landed(source: Source) -> None:
-    source.run()
+    source.begin()
     lose_store(source)
     for step in (source.pipeline.start_snapshot, source.pipeline.plan_windows, source.run):
         with pytest.raises(StoreBehindError, match="older than landing") as caught:
@@ -355,7 +355,7 @@ def restore_store(source: Source, copy: bytes) -> None:
 def test_a_store_restored_from_yesterday_stops_the_next_run_and_one_command_mends_it(
     source: Source, meanwhile: Any
 ) -> None:
-    source.run()
+    source.begin()
     change(source, "INSERT INTO ONE VALUES (1000, 'second')")
     yesterday = copy_store(source)
     source.oracle.run("INSERT INTO ONE VALUES (6000, 'x')")
@@ -378,7 +378,7 @@ def test_a_store_restored_to_before_a_window_that_it_planned_goes_on_by_itself(
     source: Source,
 ) -> None:
     """What landed since is the window that the store has planned: the ordinary way on after a crash."""
-    source.run()
+    source.begin()
     source.oracle.run("INSERT INTO ONE VALUES (1000, 'second')")
     [window] = source.pipeline.plan_windows()
     yesterday = copy_store(source)
@@ -391,7 +391,7 @@ def test_a_store_restored_to_before_a_window_that_it_planned_goes_on_by_itself(
 
 def test_store_and_landing_restored_together_take_what_the_lake_lacks(source: Source) -> None:
     """The lake is ahead of both: windows are cut anew, and one ends behind where the mirror stands."""
-    source.run()
+    source.begin()
     change(source, "INSERT INTO ONE VALUES (1000, 'second')")
     yesterday = copy_store(source)
     shutil.copytree(source.path / "landing", source.path / "yesterday")

@@ -91,7 +91,7 @@ def test_a_window_is_one_trace_with_its_parts(
 ) -> None:
     telemetry = {"endpoint": collector.endpoint, "service_name": "cdc"}
     with source_of(oracle, tmp_path, "T", telemetry=telemetry) as source:
-        source.run()
+        source.begin()
         oracle.run("UPDATE T SET V = 'new' WHERE ID <= 4", "DELETE FROM T WHERE ID = 5")
         source.windows()
         source.windows()

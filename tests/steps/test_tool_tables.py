@@ -155,7 +155,7 @@ def test_on_drop_of_the_operator_counts(oracle: Oracle, tmp_path: Path, where: s
 
 def test_a_table_with_an_entry_of_its_own_still_stops(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, "ONE") as source:
-        source.run()
+        source.begin()
         oracle.run("DROP TABLE ONE PURGE")
         source.run()
         assert states(source) == {"ONE": "failed"}

@@ -61,7 +61,7 @@ def test_a_chunk_is_read_again_whose_undo_is_overwritten_in_the_middle(
 def test_a_source_that_rested_for_a_week_goes_on(oracle: Oracle, tmp_path: Path) -> None:
     """Oracle maps SCNs to times some days back only: what was written and altered before is followed all the same."""
     with source_of(oracle, tmp_path, "T") as source:
-        source.run()
+        source.begin()
         oracle.run("UPDATE T SET V = 'a week ago' WHERE ID = 2")
         oracle.run("ALTER TABLE T ADD (W NUMBER(5))", "UPDATE T SET W = 7 WHERE ID = 3")
         oracle.clock.ahead += WEEK

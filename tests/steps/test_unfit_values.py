@@ -8,12 +8,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
-from cdc_core.model.scn import Scn
-from cdc_core.snapshot.cutting import plan_chunks
-from cdc_core.steps.reconciliation import _oracle_rows
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.converters_of_users import __name__ as converters
@@ -81,17 +77,7 @@ def test_they_are_null_on_every_way(
     of_snapshot = COUNT  # those of row 2
     assert totals["redolake_unfit_values_total", (str(T),)] == of_changes + of_snapshot
     assert "values that their columns do not hold are NULL table=DEMO.T" in caplog.text
-    ctx = source.pipeline
-    at = Scn(source.record("T").mirror_scn or 0)
-    schema = ctx.store.schemas.at(T, at)
-    assert schema is not None
-    with ctx.database.session() as session:
-        parts = plan_chunks(session, schema, scn=at, config=ctx.config.snapshot)
-        read = _oracle_rows(ctx, session, schema, [(None, part) for part in parts], at)
-        rows = [tuple(one.values()) for _, paths in read for path in paths for one in pq.read_table(path, columns=list(schema.column_names)).to_pylist()]  # fmt: skip
-    assert sorted(rows, key=lambda row: row[0]) == expected, (
-        "what reconcile holds against the mirror"
-    )
+    assert source.compared_rows("T") == expected
 
 
 def test_the_policy_may_change_without_new_delta_tables(oracle: Oracle, source: Source) -> None:

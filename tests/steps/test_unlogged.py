@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,8 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import ROW_ID, ROW_ID_COLUMN, Column, TableSchema
 from oracle_embedded.database import ADMIN
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle, minimal_logging
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, capturing, source_of, table_id
 
 ID, NOTE = Column("ID", "NUMBER", 22, 0, 10, 0, False), Column("NOTE", "CLOB", 4000, 0, None, None, True)  # fmt: skip
@@ -22,17 +22,19 @@ BY_ROW_ID = TableSchema(TABLE.table, Scn(1), (ROW_ID_COLUMN, ID), (ROW_ID,), 501
 LOBS = TableSchema(TABLE.table, Scn(1), (ID, NOTE), ("ID",), 501)
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle(logging=False) as running:
-        running.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA", user=ADMIN)
-        for name in ("ONE", "TWO"):
-            running.run(
-                f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
-                f"ALTER TABLE {name} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS",
-                f"INSERT INTO {name} VALUES (1, 'first')",
-            )
-        yield running
+oracle = oracle_with(
+    minimal_logging,
+    *(
+        statement.format(name)
+        for name in ("ONE", "TWO")
+        for statement in (
+            "CREATE TABLE {} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))",
+            "ALTER TABLE {} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS",
+            "INSERT INTO {} VALUES (1, 'first')",
+        )
+    ),
+    logging=False,
+)
 
 
 source = capturing("ONE", "TWO")

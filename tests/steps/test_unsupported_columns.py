@@ -85,7 +85,7 @@ def test_they_are_refused_by_default_and_by_kind(oracle: Oracle, tmp_path: Path)
 def test_a_form_comes_before_it(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path, unsupported_columns="omit") as source:
         source.configure({"name": "T", "types_as": {"LONG": "snapshot"}})
-        source.run()
+        source.begin()
         assert source.lake.image(T) == [(1, "long", "x")]
         assert omitted(source) == ("P PART_T", "U UROWID")
 
@@ -93,7 +93,7 @@ def test_a_form_comes_before_it(oracle: Oracle, tmp_path: Path) -> None:
 def test_a_pattern_names_them_too(oracle: Oracle, tmp_path: Path) -> None:
     with source_of(oracle, tmp_path) as source:
         source.configure({"name": "T*"})
-        source.run()
+        source.begin()
         assert omitted(source) == ("BODY LONG", "P PART_T", "U UROWID")
         source.close()
         source.run()

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from cdc_core.model.scn import ScnWindow
-from tests.oracle.embedded import Oracle, running_oracle
+from tests.oracle.embedded import Oracle
+from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, capturing, table_id
 
 NAMES = ("ONE", "TWO", "THREE")
 ONE, TWO, THREE = (table_id(name) for name in NAMES)
 
 
-@pytest.fixture
-def oracle() -> Iterator[Oracle]:
-    with running_oracle() as running:
-        for name in NAMES:
-            running.run(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))")
-        yield running
+oracle = oracle_with(
+    *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))" for name in NAMES)
+)
 
 
 source = capturing(*NAMES)

@@ -92,7 +92,7 @@ def test_the_changes_are_those_of_whole_transactions(
     oracle: Oracle, tmp_path: Path, story: list[Step]
 ) -> None:
     with source_of(oracle, tmp_path, "T", "L", capture=CAPTURE) as source:
-        source.run()
+        source.begin()
         play(oracle, {"": source}, story)
         source.check_current("T", "L")
         check_whole(oracle, source)
@@ -155,7 +155,7 @@ def story_of(seed: int, steps: int = 40) -> list[Step]:
 )
 def test_generated_transactions_come_whole(oracle: Oracle, tmp_path: Path, seeds: range) -> None:
     with source_of(oracle, tmp_path, "T", capture=CAPTURE) as source:
-        source.run()
+        source.begin()
         for seed in seeds:
             play(oracle, {"": source}, story_of(seed))
             source.check_current("T")
@@ -166,7 +166,7 @@ def test_redo_that_has_landed_is_not_needed_for_a_transaction_that_stays_open(
     oracle: Oracle, tmp_path: Path
 ) -> None:
     with source_of(oracle, tmp_path, "T", capture=CAPTURE) as source:
-        source.run()
+        source.begin()
         with oracle.owner() as slow:
             slow.cursor().execute("UPDATE T SET V = 'slow' WHERE ID = 1")
             for _ in range(4):  # no online file holds the first of its redo any more
@@ -188,7 +188,7 @@ def test_transactions_of_two_instances_come_whole(oracle: Oracle, tmp_path: Path
     oracle.open_threads(2)
     other = ("b", "BEGIN DBMS_REDOLAKE_FAULTS.USE_THREAD(2); END;")
     with source_of(oracle, tmp_path, "T", "L", capture=CAPTURE) as source:
-        source.run()
+        source.begin()
         play(oracle, {"": source}, [other, *BORDERS])
         source.check_current("T", "L")
         check_whole(oracle, source)

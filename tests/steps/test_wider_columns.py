@@ -119,7 +119,7 @@ def test_a_policy_may_leave_the_tables_as_they_are(
 def test_a_truncate_behind_the_ddl_in_one_window(oracle: Oracle, tmp_path: Path) -> None:
     """The window is taken in two pieces, whose rows have two definitions."""
     with source_of(oracle, tmp_path, "T", policies={"on_truncate": "follow"}) as source:
-        source.run()
+        source.begin()
         before(oracle)
         oracle.run(WIDER, f"INSERT INTO T VALUES (8, {BIG}, 8, 'a8')")
         oracle.run("TRUNCATE TABLE T", f"INSERT INTO T VALUES (9, {BIG}, 0.0001, 'a9')")

@@ -19,10 +19,11 @@ T = table_id("T")
 
 @pytest.fixture(params=list(XmlRows), ids=lambda shape: shape.value)
 def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
-    with running_oracle(warts=DEFAULT_WARTS, xml_rows=request.param) as running:
-        running.run(
-            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A NUMBER(9), SECRET VARCHAR2(40), DOC XMLTYPE, NOTE CLOB, MORE XMLTYPE)"
-        )
+    with running_oracle(
+        "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A NUMBER(9), SECRET VARCHAR2(40), DOC XMLTYPE, NOTE CLOB, MORE XMLTYPE)",
+        warts=DEFAULT_WARTS,
+        xml_rows=request.param,
+    ) as running:
         yield running
 
 
@@ -66,7 +67,7 @@ def test_an_excluded_document_beside_a_captured_one_does_not_land(
     """Nor does an excluded value by which the rows of a document name their table's row."""
     with source_of(oracle, tmp_path) as source:
         source.configure({"name": "T", "columns_exclude": ["SECRET", "MORE"]})
-        source.run()
+        source.begin()
         oracle.run(
             "INSERT INTO T VALUES (1, 1, 'hidden', XMLTYPE('<seen/>'), NULL, XMLTYPE('<concealed/>'))"
         )
