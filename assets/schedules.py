@@ -13,6 +13,7 @@ from typing import Any
 import dagster as dg
 
 from assets.fleet import opened_siblings
+from assets.instances import instance_of
 from assets.protocols import Opener
 from assets.translator import Translator
 from assets.waiting import Asked, Tick
@@ -45,9 +46,9 @@ def windows_schedules(
         "ticks missed. Does nothing while such a run is in progress.",
     )
     def windows(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
-        kept = _Kept(context.instance, name)
+        kept = _Kept(instance_of(context), name)
         with open_pipeline() as pipeline, opened_siblings(siblings) as others:
-            tick = Tick(context.instance, context.log, kept.read(), config, names, pipeline)
+            tick = Tick(instance_of(context), context.log, kept.read(), config, names, pipeline)
             tick.release()
             if busy := tick.busy():
                 return dg.SkipReason(f"{busy}; the next tick takes what comes meanwhile")

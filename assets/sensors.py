@@ -18,6 +18,7 @@ import dagster as dg
 
 from assets.fleet import opened_siblings
 from assets.history import add_keys
+from assets.instances import instance_of
 from assets.protocols import Opener
 from assets.runs import (
     SNAPSHOT_TAG,
@@ -82,7 +83,7 @@ def windows_sensor(
             tick.release()
             if busy := tick.busy():
                 return _skipped(context, busy)
-            wait = wait_seconds_after_failures(context.instance, tags)
+            wait = wait_seconds_after_failures(instance_of(context), tags)
             if wait:
                 return dg.SkipReason(f"the last run failed; next attempt in {wait:.0f} s")
             try:
@@ -152,7 +153,9 @@ def snapshots_sensor(
             by_table.setdefault(chunk.table, []).append(chunk)
         for key, table in keys.items():
             chunks = by_table.get(table, [])
-            if chunks and not unfinished_run(context.instance, [key], _chunk_tags(names, table)):
+            if chunks and not unfinished_run(
+                instance_of(context), [key], _chunk_tags(names, table)
+            ):
                 requests += _chunk_requests(context, names, key, chunks, totals)
         if not requests:
             why = (
@@ -199,7 +202,7 @@ def _tick(
     config: SourceConfig,
     names: Translator,
 ) -> Tick:
-    return Tick(context.instance, context.log, _kept(context), config, names, pipeline)
+    return Tick(instance_of(context), context.log, _kept(context), config, names, pipeline)
 
 
 def _status(*, enabled: bool) -> dg.DefaultSensorStatus:
@@ -285,7 +288,7 @@ def _chunk_requests(
     """A run for each snapshot of the table that has chunks to do, unless its last runs failed a
     moment ago."""
     tags = _chunk_tags(names, chunks[0].table)
-    if wait_seconds_after_failures(context.instance, tags):
+    if wait_seconds_after_failures(instance_of(context), tags):
         return []
     requests = []
     for snapshot_id, group in groupby(sorted(chunks), key=lambda chunk: chunk.snapshot_id):
@@ -293,10 +296,10 @@ def _chunk_requests(
         if not total:
             continue  # another process has begun the table's snapshot anew
         keys = [chunk.partition_key(total) for chunk in group]
-        add_keys(context.instance, names.chunks(table), keys)
+        add_keys(instance_of(context), names.chunks(table), keys)
         requests += [
             range_request(
-                context.instance,
+                instance_of(context),
                 key=f"{names.name(table)}:{snapshot_id}",
                 first=stretch[0],
                 last=stretch[-1],
@@ -304,7 +307,7 @@ def _chunk_requests(
                 run_tags=names.options.run_tags,
                 selection=[key],
             )
-            for stretch in in_a_row(context.instance, names.chunks(table), keys)
+            for stretch in in_a_row(instance_of(context), names.chunks(table), keys)
         ]
     return requests
 

@@ -14,6 +14,7 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from assets.components import OracleCdc
 from assets.history import add_partitions, remove_partitions, report_history
+from assets.instances import instance_of
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG, release_dead_runs
 from assets.sensors import WAITED_AT_MOST
 from assets.settings import DagsterConfig, WindowsSensorConfig
@@ -354,3 +355,21 @@ class TestJanitor:
         late = time.time() + 61
         monkeypatch.setattr("assets.runs.time.time", lambda: late)
         assert self.released(pipeline, instance) == [run.run_id]
+
+
+def test_ticks_of_a_code_location_ask_one_open_storage() -> None:
+    """As Dagster calls sensors and schedules: with a reference to its storage, the same each time."""
+    with dg.DagsterInstance.local_temp() as one, dg.DagsterInstance.local_temp() as another:
+        first, second, schedule, other = (
+            instance_of(context)
+            for context in (
+                dg.build_sensor_context(instance_ref=one.get_ref()),
+                dg.build_sensor_context(instance_ref=one.get_ref()),
+                dg.build_schedule_context(instance_ref=one.get_ref()),
+                dg.build_sensor_context(instance_ref=another.get_ref()),
+            )
+        )
+        assert first is second is schedule
+        assert first.root_directory == one.root_directory
+        assert other.root_directory == another.root_directory
+        assert instance_of(dg.build_sensor_context(instance=one)) is one
