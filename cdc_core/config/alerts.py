@@ -10,15 +10,15 @@ from cdc_core.config.base import ConfigModel
 
 
 class AlertsConfig(ConfigModel):
-    """From when on a state of the source is an alert: in `redolake status --check`, in Dagster's
-    checks, and, from `redolake run --loop` and Dagster's alerts sensor, as notifications. A table
-    that failed, rows in quarantine, a gap, and a window that cannot be carried always are."""
+    """When a state of the source becomes an alert: in `redolake status --check`, in Dagster's
+    checks, and, from `redolake run --loop` and Dagster's alerts sensor, as notifications. A failed
+    table, rows in quarantine, a gap, and a failing window are always alerts."""
 
     lag_minutes: Annotated[float, Field(gt=0)] | None = None
-    """A table that is further behind Oracle than so many minutes is an alert. Empty, the default:
-    none is. Longer than the time between two log switches, where ``capture.close_at`` waits for
-    these."""
+    """A table that is more than this many minutes behind Oracle is an alert. Empty, the default: no
+    alert. If ``capture.close_at`` waits for log switches, use more than the time between two of
+    them."""
 
     archived_log_hours: Annotated[float, Field(gt=0)] | None = 12
-    """Archived logs that Redolake needs, and that Oracle deletes within so many hours at the
-    present lag, are an alert; an error below a quarter of it. Empty: none is."""
+    """If Oracle will delete archived logs that Redolake needs within this many hours at the present
+    lag, that is an alert; below a quarter of it, an error. Empty: no alert."""

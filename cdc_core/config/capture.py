@@ -75,40 +75,40 @@ class LogMinerConfig(CaptureOptions):
     close_at: CloseAt = "completed_logs"
     """Where windows end. ``completed_logs``, the default: at the end of the newest switched log of
     every redo thread. Such a window is complete by Oracle's own rules and can be read again from
-    files that do not change; changes wait for the next log switch, which ``ARCHIVE_LAG_TARGET``
-    bounds. ``online``: at the redo written last, for latencies of seconds. Redo of an open
-    transaction can reach the log late, so the next window looks back to the beginning of the log
+    files that do not change. Changes wait for the next log switch; ``ARCHIVE_LAG_TARGET`` limits
+    this time. ``online``: at the redo written last, for latencies of seconds. Redo of an open
+    transaction can reach the log late, so the next window reads again from the beginning of the log
     that was current."""
 
     logs: LogsBy = "files"
-    """How LogMiner learns which redo logs to read. ``files``, the default: Redolake names each
-    file, in ``CDB$ROOT`` where there are containers. ``scn_range``: LogMiner finds the logs of a
-    window on its own, inside the pluggable database of the tables; for databases whose root is out
-    of reach, such as Amazon RDS with containers and Autonomous Database. The capture user is then a
-    local one (``deploy/oracle/user_pdb.sql``)."""
+    """How LogMiner finds the redo logs to read. ``files``, the default: Redolake names each file,
+    in ``CDB$ROOT`` if the database has containers. ``scn_range``: LogMiner finds the logs of a
+    window itself, inside the pluggable database of the tables. Use it for databases without access
+    to the root, such as Amazon RDS with containers and Autonomous Database. The capture user is
+    then a local one (``deploy/oracle/user_pdb.sql``)."""
 
     strategy: Strategy = "online_catalog"
-    """The dictionary from which LogMiner takes names. ``online_catalog``, the default: the present
-    one; rows from before a DDL, which it cannot name, are decoded by the definition of their time.
-    (Debezium calls that ``hybrid``.) ``redo_log_catalog``: one that a database administrator wrote
-    into the redo (``deploy/oracle/build_dictionary.sql``); rows then have the names of their time,
-    and Oracle reads all redo from that dictionary on for each window. Keep the archived logs from
-    it on. ``dictionary_from_file``: the file that ``dictionary_file`` names, for databases without
-    containers. All three give the same tables."""
+    """The dictionary that gives LogMiner the names. ``online_catalog``, the default: the current
+    one. It has no names for rows from before a DDL; Redolake decodes these with the definition of
+    their time. (Debezium calls this ``hybrid``.) ``redo_log_catalog``: one that a database
+    administrator wrote into the redo (``deploy/oracle/build_dictionary.sql``). Rows then have the
+    names of their time, and for each window, Oracle reads all redo since that dictionary: keep the
+    archived logs from it on. ``dictionary_from_file``: the file that ``dictionary_file`` names, for
+    databases without containers. All three give the same tables."""
 
     lobs: LobsFrom = "redo"
-    """Where Redolake gets LOBs, XMLTYPEs and long strings of which the redo carries only a part:
-    after `DBMS_LOB.WRITE`, `WRITEAPPEND`, `ERASE` or `TRIM` on a value that the transaction did not
-    write itself, for example. ``redo``, the default: nowhere; ``on_undecodable`` decides about such
-    a row. ``reselect``: Redolake reads them by key as of the commit of their transaction, and lands
-    them with the window. Oracle needs the undo since then, and runs a query for up to 100 commits
-    with such changes. (Debezium's ReselectColumnsPostProcessor does the same, and reads the row as
-    it is now if the undo has expired.)"""
+    """How Redolake handles LOBs, XMLTYPEs and long strings of which the redo carries only a part,
+    for example after `DBMS_LOB.WRITE`, `WRITEAPPEND`, `ERASE` or `TRIM` on a value that the
+    transaction did not write itself. ``redo``, the default: such a row is undecodable
+    (``on_undecodable``). ``reselect``: Redolake reads the values by key as of the commit of their
+    transaction, and lands them with the window. Oracle needs the undo since then, and runs one
+    query for up to 100 commits with such changes. (Debezium's ReselectColumnsPostProcessor does the
+    same, but reads the current row if the undo has expired.)"""
 
     query_filter: QueryFilterMode = "in"
-    """How the query of V$LOGMNR_CONTENTS selects tables. ``in``, the default: by their names and
-    object numbers, in lists. ``none``: not at all; Oracle sends the redo of every table, and
-    Redolake filters it: for sources that capture nearly everything that is written. ``regex``: a
+    """How the query of V$LOGMNR_CONTENTS selects tables. ``in``, the default: by lists of their
+    names and object numbers. ``none``: not at all; Oracle sends the redo of every table, and
+    Redolake filters it. Use it for sources that capture nearly everything. ``regex``: with a
     REGEXP_LIKE for each pattern of ``tables`` instead of the names that it matched; other names and
     object numbers stay in lists. The same files land with all three, and rows of other tables never
     do."""
@@ -122,45 +122,45 @@ class LogMinerConfig(CaptureOptions):
     its logs are archived. Needs ``close_at: completed_logs``."""
 
     archive_destinations: tuple[Destination, ...] = ()
-    """Archive destinations whose files are read, such as ``LOG_ARCHIVE_DEST_2``; if several have a
-    log, the first one's. Empty, the default: every local destination."""
+    """Archive destinations whose files Redolake reads, such as ``LOG_ARCHIVE_DEST_2``; if several
+    have a log, the first one. Empty, the default: every local destination."""
 
     archive_hours: Annotated[float, Field(gt=0)] | None = None
-    """Archived logs that began earlier than this many hours ago are treated as deleted, even if
+    """Redolake treats archived logs that began earlier than this many hours ago as deleted, even if
     Oracle lists them: for sites that move old logs away without RMAN. A window that needs one
-    stops. By default every log that Oracle lists counts."""
+    stops. By default, Redolake uses every log that Oracle lists."""
 
     standby_dsn: str | None = None
     """Connect string of a physical standby that is open read only, such as
     ``standby.example.com:1521/ORCL``: LogMiner runs there, over the standby's archived logs, up to
-    the SCN that it has applied. Everything else is asked of the primary, which ``oracle.dsn``
-    names; user, password and certificates are those under ``oracle``. Needs
-    ``close_at: completed_logs`` and ``strategy: dictionary_from_file``, since Oracle refuses every
-    other dictionary where it cannot write (ORA-01300)."""
+    the SCN that it has applied. Redolake sends all other queries to the primary, which
+    ``oracle.dsn`` names; user, password and certificates are those under ``oracle``. Needs
+    ``close_at: completed_logs`` and ``strategy: dictionary_from_file``, because a read-only
+    database accepts no other dictionary (ORA-01300)."""
 
     flush_table: str | None = None
     """A table with one row, ``OWNER.TABLE``, for ``close_at: online``. Redolake updates the row and
-    commits before it asks where redo was written last: the COMMIT makes the instance write its redo
-    buffer. Never captured, though a pattern may match its name. By default there is none, and
+    commits before it plans a window: the COMMIT makes the instance write its redo buffer. Redolake
+    never captures this table, even if a pattern matches its name. By default, there is none, and
     Redolake writes nothing; set it if windows wait for the redo of an idle cluster instance.
     ``deploy/oracle/optional.sql`` creates the table."""
 
     flush_dsns: tuple[str, ...] = ()
-    """Connect strings of the instances of a cluster that are to write their redo buffers, each by
-    an update of ``flush_table`` in its own session. User, password and certificates are those under
-    ``oracle``. Redolake logs a warning about an instance that it cannot reach, and continues.
-    Empty, the default: the instance that ``oracle.dsn`` leads to."""
+    """Connect strings of the cluster instances in which Redolake updates ``flush_table``, each in a
+    separate session. User, password and certificates are those under ``oracle``. If Redolake cannot
+    reach an instance, it logs a warning and continues. Empty, the default: the instance that
+    ``oracle.dsn`` leads to."""
 
     window_redo_bytes_max: Annotated[int, Field(gt=0)] = 2 * 1024**3
-    """Redo handed to one window, in bytes; windows are cut at log boundaries to respect it."""
+    """Most redo that one window reads, in bytes; Redolake cuts windows at log boundaries."""
 
     sessions: Annotated[int, Field(ge=1, le=16)] = 2
     """Sessions in which LogMiner prefetches the redo of pending windows, each with its own
-    connection. Windows land in order, so more sessions change only the time. Only redo that no
-    longer changes is prefetched: of windows that end below the logs being written. Prefetched rows
-    wait in unnamed files next to landing (in ``landing.cache`` for S3), for at most as many windows
-    as sessions. Oracle reads each log once for each window that begins or ends in it, and one
-    LogMiner session uses one CPU of the database: ``1`` is the smallest load."""
+    connection. Windows land in order, so the number of sessions affects only the time. Redolake
+    prefetches only redo that no longer changes, of windows that end below the logs being written.
+    Prefetched rows wait in unnamed files next to landing (in ``landing.cache`` for S3), for at most
+    as many windows as sessions. Oracle reads each log once for each window that begins or ends in
+    it, and one LogMiner session uses one CPU of the database: ``1`` is the smallest load."""
 
     @property
     def reselects_lobs(self) -> bool:
@@ -221,7 +221,7 @@ class LogMinerConfig(CaptureOptions):
     def _flushes_what_it_reads(self) -> Self:
         if self.flush_table is not None and self.close_at != "online":
             raise ValueError(
-                "flush_table needs close_at: online: a log switch writes the redo buffer, so with completed_logs the row would serve nothing"
+                "flush_table needs close_at: online: with completed_logs, a log switch writes the redo buffer anyway"
             )
         if self.flush_dsns and self.flush_table is None:
             raise ValueError("flush_dsns needs flush_table, whose row is updated there")
@@ -242,7 +242,7 @@ class LogMinerConfig(CaptureOptions):
         chosen = self.archived_only or self.archive_destinations or self.archive_hours
         if self.logs == "scn_range" and chosen:
             raise ValueError(
-                "with logs: scn_range LogMiner finds its logs by itself: archived_only, archive_destinations and archive_hours need "
+                "with logs: scn_range LogMiner finds its logs itself: archived_only, archive_destinations and archive_hours need "
                 "logs: files"
             )
         if self.archived_only and self.close_at == "online":
@@ -253,25 +253,24 @@ class LogMinerConfig(CaptureOptions):
 
 
 class OpenLogReplicatorConfig(CaptureOptions):
-    """Read what OpenLogReplicator writes in JSON: files in a ``folder``, or messages of its network
-    writer at ``host``."""
+    """Read OpenLogReplicator's JSON: files in a ``folder``, or messages of its network writer at
+    ``host``."""
 
     type: Literal["openlogreplicator"] = "openlogreplicator"
 
     folder: RecordFolder | None = None
-    """The folder that OpenLogReplicator's file writer fills, or into which somebody copies its
-    files; also in an object store: ``s3://bucket/path``,
+    """The folder that OpenLogReplicator's file writer fills, or to which its files are copied; also
+    in an object store: ``s3://bucket/path``,
     ``abfss://container@account.dfs.core.windows.net/path`` or ``gs://bucket/path``, with
-    credentials (and ``AWS_ENDPOINT_URL``) from the environment.
-    Redolake only reads it. A file may be removed once all windows up to the beginning of the next
-    one are applied."""
+    credentials (and ``AWS_ENDPOINT_URL``) from the environment. Redolake only reads it. You may
+    remove a file once all windows up to the beginning of the next one are captured."""
 
     files: str = "*.json"
-    """Which files in the folder are OpenLogReplicator's, as a pattern. They are read in the order
-    of their names, numbers in them by value: write ``%i`` into the ``output`` of its writer."""
+    """A pattern of OpenLogReplicator's files in the folder. Redolake reads them in the order of
+    their names, comparing numbers by value: use ``%i`` in the ``output`` of its writer."""
 
     host: str | None = None
-    """The machine on which OpenLogReplicator's network writer listens, in place of ``folder``. It
+    """The machine on which OpenLogReplicator's network writer listens, instead of ``folder``. It
     serves one client at a time."""
 
     port: Annotated[int, Field(gt=0, lt=65536)] = 8600
@@ -281,32 +280,32 @@ class OpenLogReplicatorConfig(CaptureOptions):
     """The ``name`` of OpenLogReplicator's source; needed with ``host``."""
 
     idle_seconds: Annotated[float, Field(gt=0)] = 5
-    """So long Redolake waits for the next message of the network writer. What the messages until
-    then do not prove complete waits for the next run."""
+    """Seconds that Redolake waits for the next message of the network writer. Changes that the
+    messages until then do not prove complete wait for the next run."""
 
     queue_size: Annotated[int, Field(gt=0)] = 65536
-    """``queue-size`` of the network writer: it holds so many messages until Redolake confirms them,
-    and then falls silent. Set both above the number of messages of the longest transaction."""
+    """``queue-size`` of the network writer: with this many unconfirmed messages, it stops sending.
+    Set both above the number of messages of the longest transaction."""
 
     database: str | None = None
-    """The pluggable database whose messages count, as they name it under ``db``. By default all
-    messages must be of one database."""
+    """The pluggable database whose messages Redolake reads, by its name under ``db``. By default,
+    all messages must be of one database."""
 
     numeric_times: Literal["ns", "us", "ms", "s"] = "ns"
-    """The unit of dates and timestamps that arrive as numbers: what OpenLogReplicator's
-    ``timestamp`` option says. Times in ISO 8601 need no unit."""
+    """The unit of dates and timestamps that arrive as numbers, according to OpenLogReplicator's
+    ``timestamp`` option. Times in ISO 8601 need no unit."""
 
     binary_floats: Literal["refuse", "take", "reselect"] = "refuse"
-    """What becomes of BINARY_FLOAT and BINARY_DOUBLE, of which OpenLogReplicator writes six
-    significant digits only. ``refuse``, the default: a table that captures such a column leaves the
-    stream at its first change. ``take``: the rounded values land; a comparison with Oracle finds
-    them. ``reselect``: Redolake reads them by ROWID as of the commit of their transaction, for
-    which Oracle needs the undo since then, and runs a query for up to 100 commits; the old image of
-    a change lacks them. It decodes rows of such tables one by one."""
+    """How Redolake handles BINARY_FLOAT and BINARY_DOUBLE, of which OpenLogReplicator writes only
+    six significant digits. ``refuse``, the default: a table that captures such a column leaves the
+    stream at its first change. ``take``: the rounded values land, and a comparison with Oracle
+    finds the differences. ``reselect``: Redolake reads the values by ROWID as of the commit of
+    their transaction. Oracle needs the undo since then, and runs one query for up to 100 commits;
+    the old image of a change lacks the values. Redolake decodes rows of such tables one by one."""
 
     window_bytes_max: Annotated[int, Field(ge=1024)] = 256 * 1024**2
-    """Messages of one window, in bytes, about: a window ends at the first place after them where
-    the messages prove it complete."""
+    """Approximate size of a window's messages, in bytes: a window ends at the first place after
+    them where the messages prove it complete."""
 
     @model_validator(mode="after")
     def _reads_one_writer(self) -> Self:
@@ -327,42 +326,44 @@ class XStreamConfig(CaptureOptions):
     type: Literal["xstream"] = "xstream"
 
     folder: RecordFolder | None = None
-    """The folder with recordings: LCRs in JSON, one a line, in the form of
-    reference/lcr-files.md. It may be in an object store, as OpenLogReplicator's. Redolake only
-    reads it. A file may be removed once all windows up to the beginning of the next one are
-    applied."""
+    """The folder with recordings: LCRs in JSON, one per line, in the format of
+    reference/lcr-files.md. It may be in an object store, as for OpenLogReplicator. Redolake only
+    reads it. You may remove a file once all windows up to the beginning of the next one are
+    captured."""
 
     files: str = "*.jsonl"
-    """Which files in the folder are recordings, as a pattern. They are read in the order of their
-    names, numbers in them by value."""
+    """A pattern of the recordings in the folder. Redolake reads them in the order of their names,
+    comparing numbers by value."""
 
     server: str | None = None
-    """The outbound server, in place of ``folder``. It serves one client at a time."""
+    """The outbound server, instead of ``folder``. It serves one client at a time."""
 
     dsn: str | None = None
-    """How the library reaches the outbound server, which is in the root container. By default
-    ``oracle.dsn``; user and password are those of ``oracle``."""
+    """Connect string for the library to reach the outbound server, which is in the root container.
+    By default ``oracle.dsn``; user and password are those of ``oracle``."""
 
     library: str | None = None
-    """The file of Oracle's client library, such as ``/opt/instantclient/libclntsh.so``. By default
+    """The file of Oracle's client library, such as ``/opt/instantclient/libclntsh.so``. By default,
     the system finds it."""
 
     idle_seconds: Annotated[float, Field(ge=1)] = 5
-    """So long the outbound server waits for the next LCR before it says that it has none."""
+    """Seconds that the outbound server waits for the next LCR before it reports that it has
+    none."""
 
     database: str | None = None
-    """The database whose LCRs count, as they name it. By default all must be of one database."""
+    """The database whose LCRs Redolake reads, by its name in them. By default, all must be of one
+    database."""
 
     lobs: LobsFrom = "redo"
-    """Where Redolake gets LOBs that are written in pieces (`DBMS_LOB.WRITE`, `ERASE` or `TRIM`), of
-    which no LCR has the whole value. ``redo``, the default: nowhere; a table that captures such a
-    LOB leaves the stream. ``reselect``: Redolake reads them by ROWID as of the commit of their
-    transaction. Oracle needs the undo since then, and runs a query for up to 100 commits with such
-    changes."""
+    """How Redolake handles LOBs that are written in pieces (`DBMS_LOB.WRITE`, `ERASE` or `TRIM`),
+    of which no LCR has the whole value. ``redo``, the default: a table that captures such a LOB
+    leaves the stream. ``reselect``: Redolake reads the values by ROWID as of the commit of their
+    transaction. Oracle needs the undo since then, and runs one query for up to 100 commits with
+    such changes."""
 
     window_bytes_max: Annotated[int, Field(ge=1024)] = 256 * 1024**2
-    """Recorded LCRs of one window, in bytes, about: a window ends at the first place after them
-    where it is known to be complete."""
+    """Approximate size of a window's recorded LCRs, in bytes: a window ends at the first place
+    after them where it is known to be complete."""
 
     @property
     def reselects_lobs(self) -> bool:
@@ -373,7 +374,7 @@ class XStreamConfig(CaptureOptions):
     def _reads_one(self) -> Self:
         if (self.folder is None) == (self.server is None):
             raise ValueError(
-                "name either folder, with recordings of LCRs, or server, which gives them"
+                "name either folder, with recordings of LCRs, or server, which sends them"
             )
         return self
 

@@ -35,31 +35,31 @@ _NEEDED: tuple[HistoryColumn, HistoryColumn] = ("valid_from_scn", "valid_to_scn"
 
 
 class HistoryConfig(ConfigModel):
-    """How history tables look, and what makes a state. A change of it rewrites the histories
-    from the change logs, with the next update."""
+    """Columns of history tables, and what begins a state. If you change this, the next update
+    rewrites the histories from the change logs."""
 
     names: Literal["redolake", "auto_cdc"] = "redolake"
-    """Names of the columns beside the table's own. ``auto_cdc``: what Databricks' AUTO CDC (SCD
-    type 2) calls them when it is sequenced by the commit SCN: ``__START_AT`` and ``__END_AT``, and
-    no others."""
+    """Names of the columns that the history adds to the table's own. ``auto_cdc``: the names of
+    Databricks' AUTO CDC (SCD type 2, sequenced by the commit SCN): only ``__START_AT`` and
+    ``__END_AT``."""
 
     columns: dict[
         HistoryColumn, Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")] | None
     ] = Field(default_factory=dict)
-    """Other names for some of them; ``null`` leaves a column out, but for the SCNs. ``ordinal``,
-    the place of the change that made the state among all changes, is there only if it has a name
+    """Other names for some of them; ``null`` omits a column, except the SCNs. ``ordinal``, the
+    position of the change that began the state among all changes, exists only if it has a name
     here, or with ``changes: all``, as ``_cdc_ordinal``."""
 
     end: Literal["exclusive", "inclusive"] = "exclusive"
-    """What the end of a state says. ``exclusive``: the SCN, and the time, at which the next state
-    began or the row went. ``inclusive``: the SCN, and the microsecond, before that, for queries
-    with BETWEEN. Current states have NULL."""
+    """Meaning of a state's end. ``exclusive``: the SCN and the time at which the next state began
+    or the row was deleted. ``inclusive``: the SCN and the microsecond before that, for queries with
+    BETWEEN. Current states have NULL."""
 
     changes: Literal["last", "all"] = "last"
-    """Which changes of one transaction make a state of a row. ``last``: what is committed. ``all``:
-    each; states within a transaction begin and end at its SCN, in the order of ``_cdc_ordinal``.
-    Where a row leaves its key in the transaction, the key's last change counts alone. ``all`` needs
-    ``end: exclusive``."""
+    """Which changes of one transaction begin a state of a row. ``last``: only the last, the
+    committed one. ``all``: each; states within a transaction begin and end at its SCN, in the order
+    of ``_cdc_ordinal``. If a row leaves its key in the transaction, only the key's last change
+    counts. ``all`` needs ``end: exclusive``."""
 
     @model_validator(mode="after")
     def _can_be_kept(self) -> Self:

@@ -51,8 +51,8 @@ class CachedLandingConfig(ConfigModel):
     """Local folder for the files that this machine writes and applies."""
 
     cache_hours: Annotated[int, Field(ge=1)] | None = 24
-    """Hours after its last use until a file leaves the cache; each process cleans up when it
-    starts. `null` keeps files until their window or chunk is removed from landing."""
+    """Hours after its last use when a file leaves the cache; each process cleans up when it starts.
+    `null` keeps files until their window or chunk is removed from landing."""
 
 
 class S3LandingConfig(CachedLandingConfig):
@@ -132,18 +132,18 @@ ChangeLogColumn = Literal["ssn", "start_scn", "start_timestamp", "client_id", "l
 
 
 class CurrentViewsConfig(ConfigModel):
-    """Views of all mirrors as of one SCN, the newest that all tables in their stream have, so that
-    a join over them is always one moment. `redolake run` renews them after each round, and a window
+    """Views of all mirrors as of one SCN, the newest that all tables in the stream have, so that a
+    join over them always reads one SCN. `redolake run` renews them after each round, and a window
     run of Dagster at its end, as the asset ``<source>/current_views``."""
 
     spark: bool = False
-    """Views ``<source>_current.<owner>_<table>`` in the catalog of Spark's session, which has to
-    keep them: for example with ``spark.sql.catalogImplementation: hive`` under
+    """Views ``<source>_current.<owner>_<table>`` in the catalog of Spark's session, which must
+    persist them, for example with ``spark.sql.catalogImplementation: hive`` under
     ``lake.spark_config``."""
 
     duckdb: str | None = None
-    """A file of DuckDB with a view ``<owner>_<table>`` for each table; a new file takes the place
-    of the old one with each change. Needs ``pip install duckdb``."""
+    """A DuckDB file with a view ``<owner>_<table>`` for each table, which Redolake replaces with
+    each change. Needs ``pip install duckdb``."""
 
     @property
     def is_any(self) -> bool:
@@ -155,8 +155,8 @@ NameTemplate = Annotated[str, AfterValidator(lambda text: checked(text, check_ta
 
 
 class UnityConfig(ConfigModel):
-    """A Unity Catalog, open-source or of Databricks, whose REST API gets the names of the tables
-    without Spark."""
+    """A Unity Catalog, open-source or of Databricks, in which Redolake registers tables through the
+    REST API, without Spark."""
 
     uri: str
     """Its address, such as ``https://unity.example.com``, or that of a workspace of Databricks."""
@@ -183,8 +183,8 @@ class UnityConfig(ConfigModel):
 
 
 class CatalogConfig(ConfigModel):
-    """Names under which a catalog knows the Delta tables. Fields are those of ``lake.mirror_path``,
-    and ``{catalog}``."""
+    """Names of the Delta tables in a catalog. Fields are those of ``lake.mirror_path``, and
+    ``{catalog}``."""
 
     catalog: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")] = "spark_catalog"
     """What ``{catalog}`` stands for: the session's own catalog, or another one that its
@@ -195,14 +195,15 @@ class CatalogConfig(ConfigModel):
 
     changelog_name: NameTemplate | None = None
     """Name of a table's change log, such as ``{catalog}.{owner_lower}.{table_lower}_changes``; by
-    default it is not registered."""
+    default, Redolake does not register it."""
 
     history_name: NameTemplate | None = None
     """Name of a table's history, likewise."""
 
     unity: UnityConfig | None = None
-    """Register the names by the REST API of a Unity Catalog, without Spark. Name a catalog of it
-    under ``catalog``; names have three parts. By default Spark's session registers them."""
+    """Register the names through the REST API of a Unity Catalog, without Spark. Name one of its
+    catalogs under ``catalog``; names have three parts. By default, Spark's session registers
+    them."""
 
     @model_validator(mode="after")
     def _unity_has_three_parts(self) -> Self:
@@ -224,7 +225,7 @@ class CatalogConfig(ConfigModel):
 
 
 class LakeConfig(ConfigModel):
-    """Where the Delta tables are, and how Spark is started."""
+    """Where the Delta tables are, and how to start Spark."""
 
     path: str
     """Folder of the Delta tables: ``<path>/<source>/mirror/<owner.table>`` and
@@ -236,9 +237,9 @@ class LakeConfig(ConfigModel):
     mirror_path: PathTemplate = DEFAULT_PATHS.mirror
     """Where a table's mirror is, below ``path``, such as ``bronze/{owner_lower}/{table_lower}``.
     Fields are ``{source}``, ``{owner}`` and ``{table}`` as in Oracle's dictionary,
-    ``{owner_lower}``, ``{table_lower}``, and ``{digest}``, eight digits that tell apart tables
-    whose names differ in case alone. Folders of two tables that are the same but for case, or one
-    inside another, are refused. To change a template once there are tables, move their folders."""
+    ``{owner_lower}``, ``{table_lower}``, and ``{digest}``, eight digits that distinguish tables
+    whose names differ only in case. Redolake refuses two tables whose folders differ only in case,
+    or are one inside the other. To change a template once tables exist, move their folders."""
 
     changelog_path: PathTemplate = DEFAULT_PATHS.changelog
     """Where a table's change log is, likewise."""
@@ -249,46 +250,46 @@ class LakeConfig(ConfigModel):
     catalog: CatalogConfig | None = None
     """Register the Delta tables in the catalog of Spark's session (Hive's metastore, Unity Catalog,
     Glue), or in a Unity Catalog without Spark, with Oracle's comments of tables and columns.
-    ``catalog: {}`` takes the default names. By default tables have paths alone."""
+    ``catalog: {}`` uses the default names. By default, tables have only paths."""
 
     spark_master: str = "local[2]"
     """Spark's master URL: ``local[N]`` for N threads in Redolake's process, or a cluster such as
-    ``spark://host:7077``. A cluster's executors get Delta's jars from the driver; landing and lake
-    must be where every executor sees them under the same path. If they cannot reach the driver
-    under the address that Spark finds, name another as ``spark.driver.host`` under
-    ``spark_config``. Spark Connect (``sc://``) is refused."""
+    ``spark://host:7077``. A cluster's executors get Delta's jars from the driver; every executor
+    must see landing and lake under the same path. If executors cannot reach the driver at the
+    address that Spark chooses, set another as ``spark.driver.host`` under ``spark_config``.
+    Redolake refuses Spark Connect (``sc://``)."""
 
     spark_config: dict[str, str] = Field(default_factory=dict)
-    """Further Spark settings; they win over ours."""
+    """Further Spark settings, which override Redolake's own."""
 
     driver_memory: Annotated[str, Field(pattern=r"^[1-9][0-9]*[kmgtKMGT]b?$")] = "2g"
     """Heap of the Spark driver: a number and a unit, as in ``2g`` or ``512m``."""
 
     tables_at_once: Annotated[int, Field(ge=1, le=16)] = 2
-    """Tables that are merged at once."""
+    """Number of tables that Redolake merges at once."""
 
     stage_on_executors_from_rows: ExecutorsFrom = "auto"
-    """From how many redo rows of one table and window on Spark's executors stage the window: they
+    """If a window has at least this many redo rows of one table, Spark's executors stage it: they
     decode the rows, write the change log's files and reduce the changes to one row per key. Threads
     of Redolake's process stage smaller windows. ``auto``: 1,000,000 rows, and only on a cluster. A
-    number holds for ``local[N]`` too. ``never``: executors run no Python. Executors that stage need
-    Redolake, in the same version, in their Python (``spark.pyspark.python`` under ``spark_config``;
-    by default the path of the driver's Python). With landing in an object store threads stage all
-    windows; under ``auto`` also where the executors turn out to lack Redolake."""
+    number also applies to ``local[N]``. ``never``: executors run no Python. Executors that stage
+    need the same version of Redolake in their Python (``spark.pyspark.python`` under
+    ``spark_config``; by default the path of the driver's Python). With landing in an object store,
+    threads stage all windows; with ``auto``, also if the executors lack Redolake."""
 
     merge: Literal["auto", "spark"] = "auto"
-    """Who merges changes into mirrors. ``auto``: Redolake appends rows whose keys a mirror cannot
-    have without Spark, and takes the way that is estimated to be quickest for all others: rewriting
-    files, marking rows in deletion vectors, both without Spark, or Spark's MERGE. ``spark``:
-    Spark's MERGE takes everything. The rows are the same. Each window's report says which way its
-    mirror was written, why, and how long that was expected to take."""
+    """How Redolake merges changes into mirrors. ``auto``: Redolake appends rows whose keys a mirror
+    cannot have without Spark, and for all others uses the method with the shortest estimate:
+    copy-on-write or deletion vectors, both without Spark, or Spark's MERGE. ``spark``: always
+    Spark's MERGE. The resulting rows are the same. Each window's report shows the method, the
+    reason, and the estimated time."""
 
     rewrite_mirrors_up_to_mb: Annotated[int, Field(ge=0, le=16384)] = 1024
     """How many MiB of a mirror's files Redolake may rewrite for a window without Spark. Only files
-    that can hold the window's keys count: with whole numbers as keys, the files between whose
-    bounds the keys lie; with other keys, all files of the mirror. Beyond that, Spark merges the
-    window. In a mirror with deletion vectors, Redolake marks rows instead of rewriting files, in
-    files of up to 200 million rows together, whatever their size. 0: Spark merges all windows."""
+    that can contain the window's keys count: with whole numbers as keys, the files whose key ranges
+    match; with other keys, all files of the mirror. Above this limit, Spark merges the window. In a
+    mirror with deletion vectors, Redolake marks rows instead of rewriting files, in files of
+    together up to 200 million rows, whatever their size. 0: Spark merges all windows."""
 
     change_log_columns: tuple[ChangeLogColumn, ...] = (
         "ssn",
@@ -297,30 +298,29 @@ class LakeConfig(ConfigModel):
         "client_id",
         "landed",
     )
-    """Optional facts of a change in the change log: each in a column ``_cdc_…``, which is NULL if
-    you leave it out here. All except ``ssn`` and ``redo_sql`` are the same for a whole transaction
-    or window, and take little space. ``redo_sql``, which is off by default, is the statement as
-    LogMiner showed it, without the values that ``columns_exclude`` and ``columns_mask`` keep from
-    landing; it takes about as much space as all other columns. OpenLogReplicator and XStream show
-    no statements."""
+    """Optional columns ``_cdc_…`` of the change log; a column that you omit here is NULL. All
+    except ``ssn`` and ``redo_sql`` are the same for a whole transaction or window, and take little
+    space. ``redo_sql``, which is off by default, is the statement as LogMiner showed it, without
+    the values that ``columns_exclude`` and ``columns_mask`` keep from landing; it takes about as
+    much space as all other columns. OpenLogReplicator and XStream show no statements."""
 
     history: HistoryKind = "none"
     """A third Delta table per captured table, ``<path>/<source>/history/<owner.table>``. ``scd2``:
     one row per state of a row (slowly changing dimension, type 2). ``soft_deletes``: one row per
-    key, as it is now, or, if it was deleted, as it was last, with SCN and time of its deletion.
-    `redolake run`, the window runs of Dagster and `redolake history` keep it. Needs a key, or
-    ``identity: rowid``."""
+    key, with the current values or, if it was deleted, the last ones, and SCN and time of its
+    deletion. `redolake run`, the window runs of Dagster and `redolake history` update it. Needs a
+    key, or ``identity: rowid``."""
 
     history_table: HistoryConfig = HistoryConfig()
-    """How history tables look, and what makes a state."""
+    """Columns of history tables, and what begins a state."""
 
     current_views: CurrentViewsConfig = CurrentViewsConfig()
     """Views of the newest consistent cut."""
 
     transactions: bool = False
-    """Keep a Delta table of the transactions whose changes the change logs have:
-    ``<path>/<source>/transactions``, one row for each, with the number of its changes per table, so
-    that a reader knows when it has all. It costs one commit a window."""
+    """Keep a Delta table of the transactions in the change logs: ``<path>/<source>/transactions``,
+    one row for each, with the number of its changes per table, so that a reader knows when it has
+    all of them. It costs one commit per window."""
 
     schema_changes: bool = True
     """Keep a Delta table of every change of the tables' definitions:
@@ -331,7 +331,7 @@ class LakeConfig(ConfigModel):
     def _is_classic(cls, url: str) -> str:
         if url.startswith("sc:"):
             raise ValueError(
-                "Spark Connect is not supported: each table's work needs a session of its own, and a Connect client has one; "
+                "Spark Connect is not supported: each table's work needs a separate session, and a Connect client has one; "
                 "name the cluster itself (spark://host:port)"
             )
         return url
@@ -417,17 +417,17 @@ class LakeConfig(ConfigModel):
 
 
 class RetentionConfig(ConfigModel):
-    """How long landing files are kept. Change logs and mirrors are not affected."""
+    """How long Redolake keeps landing files. Change logs and mirrors are not affected."""
 
     window_days: Annotated[int, Field(ge=1)] | None = 30
-    """Days for which an applied window's landing files and record stay, so that it can be replayed;
-    `null` keeps them for good. Windows of open transactions stay in any case."""
+    """Days for which Redolake keeps an applied window's landing files and record, so that you can
+    replay it; `null` keeps them forever. Windows of open transactions always stay."""
 
     chunk_days: Annotated[int, Field(ge=1)] | None = None
-    """Days for which the landing files of an applied chunk stay although nothing needs them any
-    more: chunks of earlier streams of a table, of tables that left, and of a table with changes in
-    windows that ``window_days`` retired. `redolake maintain` removes them; `null` keeps them. What
-    ``redolake table rebuild --from-landing`` can read stays in any case."""
+    """Days after which `redolake maintain` removes the landing files of applied chunks that are no
+    longer needed: chunks of earlier streams of a table, of tables that left, and of a table with
+    changes in windows that ``window_days`` retired; `null` keeps them. Files that
+    ``redolake table rebuild --from-landing`` can use always stay."""
 
 
 DeletionVectors = Literal["auto", "always", "never"]
@@ -442,45 +442,43 @@ class MaintenanceConfig(ConfigModel):
 
     daily_at_hour: Annotated[int, Field(ge=0, le=23)] | None = 3
     """The hour of the day, in UTC, at which `redolake run --loop` maintains the Delta tables, as
-    `redolake maintain` does; ``null`` for never. Its Spark needs about 1.5 GB of memory while it
-    works. In Dagster, ``dagster.maintain`` schedules this instead."""
+    `redolake maintain` does; ``null`` for never. Spark needs about 1.5 GB of memory for it. In
+    Dagster, ``dagster.maintain`` schedules this instead."""
 
     deletion_vectors: DeletionVectors = "auto"
-    """Whether windows mark rows of a mirror as deleted instead of rewriting their files, merged by
-    Spark or without it. ``auto``: in mirrors of 500,000 rows and more, from the first window on
-    that would copy 4 times as many rows as it changes. A mirror that has them needs readers that
-    know deletion vectors (Spark, Databricks, Trino, DuckDB; of delta-rs ``QueryBuilder``, not
-    ``to_pyarrow_table``)."""
+    """Whether windows merge on read: they mark rows of a mirror as deleted instead of rewriting
+    their files, with or without Spark. ``auto``: in mirrors of 500,000 rows and more, from the
+    first window on that would copy 4 times as many rows as it changes. A mirror with deletion
+    vectors needs readers that support them (Spark, Databricks, Trino, DuckDB; of delta-rs
+    ``QueryBuilder``, not ``to_pyarrow_table``)."""
 
     cluster_by_key: bool = False
-    """Keep mirrors clustered by their key (liquid clustering): MERGE reads fewer files where a
-    window's keys lie close together."""
+    """Keep mirrors clustered by their key (liquid clustering): MERGE reads fewer files if a
+    window's keys are close together."""
 
     delta_features: tuple[DeltaFeature, ...] = ()
-    """Features of Delta that mirrors are to have for the sake of their readers. `redolake maintain`
-    switches them on, and off again where they leave this list (a column mapping stays). From then
-    on Spark merges the mirror. ``change_data_feed``: readers ask Delta which rows changed.
-    ``row_tracking``: a row keeps an ID for life. ``iceberg_compatibility``: files as readers of
-    Iceberg need them (IcebergCompatV2, which UniForm asks for), with column mapping and without
-    deletion vectors: ``deletion_vectors: always`` is refused beside it, and ``auto`` means
-    ``never``."""
+    """Delta features that readers of the mirrors need. `redolake maintain` enables them, and
+    disables those that leave this list (column mapping stays). Spark then merges the mirror.
+    ``change_data_feed``: readers can ask Delta which rows changed. ``row_tracking``: each row has a
+    permanent ID. ``iceberg_compatibility``: files for Iceberg readers (IcebergCompatV2, which
+    UniForm requires), with column mapping and without deletion vectors: Redolake refuses it
+    together with ``deletion_vectors: always``, and ``auto`` means ``never``."""
 
     history_days: Annotated[int, Field(ge=1)] | None = None
-    """Days for which histories keep states that have ended, or rows that were deleted, counted back
-    from the newest change of the table; `null` keeps them. Change logs keep all changes: without
-    this setting, `redolake history --rebuild` brings such states back."""
+    """Days for which histories keep ended states, or deleted rows, counted back from the newest
+    change of the table; `null` keeps them. Change logs keep all changes: without this setting,
+    `redolake history --rebuild` restores such states."""
 
     target_file_mb: Annotated[int, Field(ge=1, le=1024)] = 128
-    """Size up to which small files are put together, in MiB. A MERGE without deletion vectors
-    writes whole files."""
+    """Size up to which `redolake maintain` compacts small files, in MiB. A MERGE without deletion
+    vectors writes whole files."""
 
     vacuum_hours: Annotated[int, Field(ge=1)] | None = 168
-    """Files that no version of so many hours has are removed; time travel and
-    `redolake reconcile --scn` reach back no further. `null` keeps them."""
+    """Age in hours after which `redolake maintain` removes files that only older versions use; time
+    travel and `redolake reconcile --scn` reach back no further. `null` keeps them."""
 
     log_hours: Annotated[int, Field(ge=1)] | None = 720
-    """Commits that are older leave the logs of mirrors and change logs; 30 days, as Delta does by
-    itself in mirrors. Nothing reaches back further: neither time travel nor
-    `redolake reconcile --scn`, nor a streaming reader that was stopped for so long. Readers list
-    these logs: where many windows a day change a table, a day or a week makes them quicker. `null`
-    keeps all commits."""
+    """Age in hours after which `redolake maintain` removes commits from the logs of mirrors and
+    change logs; 30 days by default, like Delta. Time travel, `redolake reconcile --scn` and
+    streaming readers that were stopped cannot reach back further. Readers list these logs: if many
+    windows a day change a table, a day or a week makes them faster. `null` keeps all commits."""

@@ -12,18 +12,18 @@ DEFAULT_PORT = 9464
 
 
 class MetricsConfig(ConfigModel):
-    """Numbers for Prometheus. Beside Dagster, the command ``redolake metrics`` serves them."""
+    """Metrics for Prometheus. If you use Dagster, the command ``redolake metrics`` serves them."""
 
     port: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """Where ``redolake run --loop`` serves them, at the path ``/metrics``. Empty, the default:
-    nowhere. ``redolake metrics`` takes this port too, and 9464 by default."""
+    """Port on which ``redolake run --loop`` serves them, at the path ``/metrics``. Empty, the
+    default: not at all. ``redolake metrics`` uses this port as well, or else 9464."""
 
     address: str = "127.0.0.1"
-    """The address of this machine on which they are served. ``0.0.0.0`` is every one: the endpoint
-    asks for no password, and shows names of tables and no values of rows."""
+    """The address of this machine on which to serve them. ``0.0.0.0`` means all addresses: the
+    endpoint asks for no password, and shows names of tables but no row values."""
 
     ask_oracle: bool = True
-    """Whether each scrape asks Oracle for its SCN. Without, ``redolake_oracle_up``,
+    """Whether each scrape queries Oracle for its SCN. Otherwise, ``redolake_oracle_up``,
     ``redolake_oracle_scn`` and lags by SCN are missing."""
 
 
@@ -32,24 +32,24 @@ class TelemetryConfig(ConfigModel):
 
     endpoint: Annotated[str, Field(pattern=r"^https?://[^\s@]+$")] | None = None
     """The collector's address for OTLP over HTTP, such as ``http://collector:4318``. Each window
-    and chunk is then a trace, and ``redolake run --loop`` sends the metrics too. Empty, the
-    default: nothing is sent. Headers and certificates come from the variables of OpenTelemetry
-    (``OTEL_EXPORTER_OTLP_HEADERS``)."""
+    and chunk is then a trace, and ``redolake run --loop`` also sends the metrics. Empty, the
+    default: Redolake sends nothing. Headers and certificates come from the variables of
+    OpenTelemetry (``OTEL_EXPORTER_OTLP_HEADERS``)."""
 
     service_name: str = "redolake"
-    """``service.name`` of everything that is sent; the source is ``redolake.source``."""
+    """``service.name`` of all traces and metrics; the source is ``redolake.source``."""
 
     interval_seconds: Annotated[float, Field(ge=1)] = 60
-    """How often metrics are sent, in seconds."""
+    """Interval at which Redolake sends metrics, in seconds."""
 
 
 class OpenLineageConfig(ConfigModel):
     """Lineage for OpenLineage. Needs ``pip install 'redolake[openlineage]'``."""
 
     enabled: bool = False
-    """Whether each applied window and chunk is reported, with its tables and columns. Where to is
-    the client's own matter: ``openlineage.yml``, or ``OPENLINEAGE_URL`` and its kin."""
+    """Whether Redolake reports each applied window and chunk, with its tables and columns. The
+    client's configuration (``openlineage.yml``, or variables such as ``OPENLINEAGE_URL``) says
+    where to."""
 
     namespace: str = "redolake"
-    """The namespace of the jobs, which are called ``<source>.<OWNER>.<TABLE>.changelog`` and
-    ``….mirror``."""
+    """The namespace of the jobs ``<source>.<OWNER>.<TABLE>.changelog`` and ``….mirror``."""

@@ -13,7 +13,7 @@ NotificationChannelName = Literal["store", "log", "webhook", "dagster", "custom"
 
 
 class NotificationConfig(ConfigModel):
-    """Who hears of snapshots that begin, progress and end, of tables that stop, and of gaps."""
+    """Where Redolake reports snapshots that begin, progress and end, tables that stop, and gaps."""
 
     channels: tuple[NotificationChannelName, ...] = ()
     """Where notifications go: ``store`` (the metadata store, for ``redolake notifications``),
@@ -22,20 +22,21 @@ class NotificationConfig(ConfigModel):
 
     webhook_url: str | None = None
     """The address to which the channel ``webhook`` sends each notification as JSON, with POST. It
-    may hold no password."""
+    must not contain a password."""
 
     webhook_secret: SecretStr | None = None
     """A secret that is sent as ``Authorization: Bearer …``. In a file, name an environment variable
     under ``webhook_secret_env`` instead."""
 
     webhook_attempts: Annotated[int, Field(ge=1, le=10)] = 3
-    """How often a notification is sent to the webhook before it is given up with a warning."""
+    """How often Redolake tries to send a notification to the webhook before it gives up with a
+    warning."""
 
     custom: ImportPath | None = None
     """The class of the channel ``custom``, as ``package.module:Class``."""
 
     keep: Annotated[int, Field(ge=1)] = 10_000
-    """How many notifications the metadata store keeps of the source."""
+    """How many notifications of the source the metadata store keeps."""
 
     @field_validator("webhook_url")
     @classmethod

@@ -55,8 +55,8 @@ class ThickConfig(ConfigModel):
     """Oracle's client libraries, which python-oracledb then works through (thick mode)."""
 
     lib_dir: str | None = None
-    """Folder of the libraries (Oracle Instant Client). By default they are looked for in the
-    system's library search path, where on Linux they must be in any case: one library loads the
+    """Folder of the libraries (Oracle Instant Client). By default, the driver looks for them in the
+    system's library search path. On Linux they must always be there, because one library loads the
     others."""
 
     config_dir: str | None = None
@@ -69,42 +69,42 @@ class OracleConfig(ConfigModel):
 
     dsn: str
     """Easy Connect string (``db.example.com:1521/ORCLPDB1``, ``tcps://…`` for TLS), descriptor, or
-    a name of ``tnsnames.ora``. Without user and password."""
+    a name in ``tnsnames.ora``, without user and password."""
 
     pdb: PdbName | None = None
-    """The pluggable database of the tables, where ``dsn`` leads to another container, such as the
-    root: each session changes to it (``ALTER SESSION SET CONTAINER``), which needs a common user
-    with SET CONTAINER. By default the container that ``dsn`` leads to. Put a name that is not upper
-    case in double quotes, as for tables: ``'"sales"'``."""
+    """The pluggable database of the tables, if ``dsn`` leads to another container, such as the
+    root. Each session switches to it (``ALTER SESSION SET CONTAINER``), which needs a common user
+    with SET CONTAINER. By default, the container that ``dsn`` leads to. Put a name that is not
+    upper case in double quotes, as for tables: ``'"sales"'``."""
 
     pdbs: tuple[PdbName, ...] = ()
     """Pluggable databases of the container database that ``dsn`` leads to, whose tables this file
     captures, for example ``[SALES, HR]``. Each becomes a separate source, named ``<name>_<pdb>``
-    (``orders_sales``), with its own windows and Delta tables; connection, policies and all other
-    options are shared. Tables named without a pluggable database are captured in each. Needs a
-    common user, as ``pdb`` does. Not together with ``pdb``."""
+    (``orders_sales``), with its own windows and Delta tables; they share connection, policies and
+    all other options. Redolake captures tables named without a pluggable database in each. Needs a
+    common user, like ``pdb``. Not together with ``pdb``."""
 
     user: str
     """The capture user; `deploy/oracle/` has the grants that it needs."""
 
     password: SecretStr
-    """Its password. In a file, name an environment variable under ``password_env`` instead. Left
-    out with ``external_auth``."""
+    """Its password. In a file, name an environment variable under ``password_env`` instead. Omit it
+    with ``external_auth``."""
 
     session_user: str | None = None
-    """The user whose rights the sessions have, where ``user`` connects as its proxy: after ``ALTER
-    USER <session_user> GRANT CONNECT THROUGH <user>``. Grants then go to this user."""
+    """The user whose rights the sessions have, if ``user`` connects as its proxy, after ``ALTER
+    USER <session_user> GRANT CONNECT THROUGH <user>``. This user then needs the grants."""
 
     external_auth: bool = False
-    """Log in as the operating system, a Kerberos ticket or a wallet says, without a password. Needs
-    ``thick``; ``user`` names the database's user, ``KERB@EXAMPLE.COM`` for example, for hints
-    alone."""
+    """Log in through the operating system, a Kerberos ticket or a wallet, without a password. Needs
+    ``thick``; ``user`` names the database's user, for example ``KERB@EXAMPLE.COM``, and appears
+    only in hints."""
 
     thick: ThickConfig | None = None
-    """Connect through Oracle's client libraries, for databases that demand native network
-    encryption (``SQLNET.ENCRYPTION_SERVER = REQUIRED``) or Kerberos. Parameters of the connection
-    are then those of ``dsn``, ``sqlnet.ora`` and ``tnsnames.ora``. ``thick: {}`` finds the
-    libraries by the system's search path. By default the driver needs no libraries."""
+    """Connect through Oracle's client libraries, for databases that require native network
+    encryption (``SQLNET.ENCRYPTION_SERVER = REQUIRED``) or Kerberos. Connection parameters then
+    come from ``dsn``, ``sqlnet.ora`` and ``tnsnames.ora``. ``thick: {}`` finds the libraries in the
+    system's search path. By default, the driver needs no libraries."""
 
     call_timeout_seconds: Annotated[int, Field(gt=0)] = 600
     """Longest time that one call to the database may take, in seconds."""
@@ -113,9 +113,9 @@ class OracleConfig(ConfigModel):
     """Longest time that connecting may take, in seconds."""
 
     keepalive_minutes: Annotated[int, Field(ge=1)] | None = None
-    """After so many minutes without traffic the operating system probes the connection (TCP
-    keep-alive), so that firewalls do not cut it, and a lost peer is noticed. Some cut after four
-    minutes. By default the connect string's ``EXPIRE_TIME``, or never."""
+    """Minutes without traffic after which the operating system probes the connection (TCP
+    keep-alive), so that firewalls do not cut it and a lost peer is detected. Some firewalls cut
+    after four minutes. By default the connect string's ``EXPIRE_TIME``, or never."""
 
     driver: dict[str, bool | int | str] = Field(default_factory=dict)
     """Further parameters of the driver, by their names in python-oracledb's ``ConnectParams``:
@@ -125,19 +125,20 @@ class OracleConfig(ConfigModel):
     ``use_tcp_fast_open``."""
 
     retriable_ora_codes: tuple[OraCode, ...] = ()
-    """Further codes of errors that pass, so that the step runs again, for example ``ORA-00600`` or
-    ``ORA-12012``. Codes with a meaning of their own are refused."""
+    """Further codes of temporary errors, after which Redolake runs the step again, for example
+    ``ORA-00600`` or ``ORA-12012``. Redolake refuses codes that already have a meaning."""
 
     resnapshot_ora_codes: tuple[OraCode, ...] = ()
-    """Further codes with which the database refuses to read rows as of an SCN, likewise: as after
-    ORA-01555, chunks are then read as of a newer SCN, by ``policies.on_snapshot_too_old``."""
+    """Further codes with which the database refuses to read rows as of an SCN, likewise. As after
+    ORA-01555, Redolake then reads chunks as of a newer SCN, by
+    ``policies.on_snapshot_too_old``."""
 
     fetch_rows: Annotated[int, Field(ge=100, le=1_000_000)] = 10_000
     """Rows per fetch and per Arrow batch."""
 
     config_dir: str | None = None
-    """Folder with ``tnsnames.ora``, for a dsn that is a name in it; the environment's ``TNS_ADMIN``
-    by default."""
+    """Folder with ``tnsnames.ora``, if ``dsn`` is a name in it; by default the environment's
+    ``TNS_ADMIN``."""
 
     wallet_location: str | None = None
     """Folder with ``ewallet.pem``: the certificates to trust and, for mutual TLS, the client's own
@@ -177,7 +178,7 @@ class OracleConfig(ConfigModel):
             kind = DRIVER_PARAMETERS.get(name)
             if kind is None:
                 raise ValueError(
-                    f"{name} is none of the parameters that may be set: {', '.join(DRIVER_PARAMETERS)}"
+                    f"{name} is not a parameter that you can set: {', '.join(DRIVER_PARAMETERS)}"
                 )
             if type(value) is not kind:
                 raise ValueError(f"{name} is of type {kind.__name__}")

@@ -12,57 +12,57 @@ from cdc_core.model.templates import check_fields
 
 
 class PublishConfig(ConfigModel):
-    """Events for Kafka: ``redolake publish`` sends what the change logs hold, with Debezium's
+    """Events for Kafka: ``redolake publish`` sends the changes in the change logs, with Debezium's
     envelope, keys and tombstones, each event once. Needs ``pip install 'redolake[kafka]'``."""
 
     bootstrap_servers: str | None = None
-    """Kafka's brokers, ``host:port`` with commas between them. Empty, the default: nothing is
-    published."""
+    """Kafka's brokers, as ``host:port``, separated by commas. Empty, the default: Redolake
+    publishes nothing."""
 
     topic_prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] | None = None
-    """Topics are called ``<topic_prefix>.<OWNER>.<TABLE>``; other characters than letters, digits,
-    ``.``, ``_`` and ``-`` become ``_``. By default the name of the source. Positions stand in the
-    compacted topic ``<topic_prefix>.redolake-positions``: never remove it."""
+    """Topics are called ``<topic_prefix>.<OWNER>.<TABLE>``; characters other than letters, digits,
+    ``.``, ``_`` and ``-`` become ``_``. By default the name of the source. The compacted topic
+    ``<topic_prefix>.redolake-positions`` stores the positions: never remove it."""
 
     topic: str | None = None
     """The topics of tables, as a template, for example ``{prefix}.{owner_lower}.{table_lower}``:
-    ``{prefix}`` is ``topic_prefix``, and the fields of ``lake.mirror_path`` may stand there.
-    Debezium's ``topic.delimiter``, ``topic.naming.strategy`` and routing do this."""
+    ``{prefix}`` is ``topic_prefix``, and you can use the fields of ``lake.mirror_path``. It
+    replaces Debezium's ``topic.delimiter``, ``topic.naming.strategy`` and routing."""
 
     transaction_topic: str | None = None
-    """Topic for BEGIN and END of each transaction, Debezium's name being ``{prefix}.transaction``.
-    Events then have ``transaction`` and ``source.txSeq``, and wait until all tables have their
-    window. Not sent by default (Debezium's ``provide.transaction.metadata``)."""
+    """Topic for BEGIN and END of each transaction; Debezium calls it ``{prefix}.transaction``.
+    Events then have ``transaction`` and ``source.txSeq``, and wait until all tables have applied
+    their window. Not sent by default (Debezium's ``provide.transaction.metadata``)."""
 
     schema_change_topic: str | None = None
-    """Topic for the changes of the tables' definitions, Debezium's name being ``{prefix}``. Not
-    sent by default; needs ``lake.schema_changes``."""
+    """Topic for changes of the tables' definitions; Debezium calls it ``{prefix}``. Not sent by
+    default; needs ``lake.schema_changes``."""
 
     heartbeat_topic: str | None = None
-    """Topic for a heartbeat each time when events were published, Debezium's name being
+    """Topic for a heartbeat each time Redolake publishes; Debezium calls it
     ``__debezium-heartbeat.{prefix}``. Not sent by default (``heartbeat.interval.ms``)."""
 
     schemas: bool = False
-    """Whether each message carries its schema, as Connect's JSON converter wants it of sinks that
-    need types: ``{"schema": …, "payload": …}`` (``schemas.enable``)."""
+    """Whether each message includes its schema, ``{"schema": …, "payload": …}``, which Connect's
+    JSON converter requires for sinks that need types (``schemas.enable``)."""
 
     decimals: Literal["text", "precise"] = "text"
-    """How a NUMBER is written that is no whole number of up to 18 digits: as text, or in the bytes
-    of Connect's Decimal (``decimal.handling.mode: precise``, Debezium's default)."""
+    """Format of a NUMBER other than a whole number of up to 18 digits: text, or the bytes of
+    Connect's Decimal (``decimal.handling.mode: precise``, Debezium's default)."""
 
     begin: Literal["beginning", "now"] = "beginning"
-    """Where a table begins that was never published: with all that its change log has, rows of
-    snapshots first, or with what comes from now on."""
+    """Where a table begins that was never published: ``beginning``, with its whole change log, rows
+    of snapshots first; or ``now``, with later changes only."""
 
     tombstones: bool = True
-    """Whether a deletion is followed by a message with its key and no value, for topics that Kafka
-    compacts (Debezium's ``tombstones.on.delete``)."""
+    """Whether Redolake sends a message with the key and no value after a deletion, for topics that
+    Kafka compacts (Debezium's ``tombstones.on.delete``)."""
 
     partitions: Annotated[int, Field(ge=1)] = 1
     """Partitions of topics that Redolake creates. Events of one key are always in one partition."""
 
     time_zone: str = "UTC"
-    """Time zone of the database's host, which redo timestamps are in, for example
+    """Time zone of the database's host, and so of redo timestamps, for example
     ``Europe/Berlin``."""
 
     database: str | None = None
@@ -74,8 +74,8 @@ class PublishConfig(ConfigModel):
     ``__debezium_unavailable_value``."""
 
     options: dict[str, str] = Field(default_factory=dict)
-    """More properties of the client librdkafka, for example ``security.protocol``. No password may
-    stand here."""
+    """Further properties of the client (librdkafka), for example ``security.protocol``. They must
+    not contain a password."""
 
     sasl_password: SecretStr | None = None
     """The client's ``sasl.password``. In a file, name an environment variable under

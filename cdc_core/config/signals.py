@@ -27,22 +27,22 @@ _BUILT_IN = frozenset(
 
 
 class SignalConfig(ConfigModel):
-    """Where signals come from, and what they can ask for."""
+    """Where signals come from, and which actions of your own they can request."""
 
     channels: tuple[SignalChannel, ...] = ()
-    """Where Redolake takes signals from: ``store`` (``redolake signal``), ``dagster`` (the job
+    """Where Redolake reads signals: ``store`` (``redolake signal``), ``dagster`` (the job
     ``<source>_send_signal``), ``oracle`` (the signal table), ``file``, ``landing`` (objects in
-    the landing store, on S3 for example), and ``kafka``. Empty, the default: ``store`` and
-    ``dagster``, ``oracle`` where ``table`` is set, ``file`` where ``file`` is set, and ``kafka``
-    where ``kafka_topic`` is set."""
+    the landing store, for example on S3), and ``kafka``. Empty, the default: ``store`` and
+    ``dagster``, plus ``oracle`` if ``table`` is set, ``file`` if ``file`` is set, and ``kafka`` if
+    ``kafka_topic`` is set."""
 
     table: str | None = None
     """A signal table in Oracle (``id VARCHAR2``, ``type VARCHAR2``, ``data VARCHAR2`` or
-    ``CLOB``), read only: by query, or by its redo if it stands under ``tables`` too. By default
-    there is none."""
+    ``CLOB``). Redolake only reads it: with queries, or from its redo if you also name it under
+    ``tables``. By default, there is none."""
 
     file: Path | None = None
-    """The absolute path of a file to which senders append one JSON object a line: ``{"id": "…",
+    """The absolute path of a file to which senders append one JSON object per line: ``{"id": "…",
     "type": "execute-snapshot", "data": {…}}``. Redolake renames the file, reads it and removes
     it."""
 
@@ -51,10 +51,10 @@ class SignalConfig(ConfigModel):
     signal, as in ``file``. Needs ``pip install 'redolake[kafka]'`` and ``kafka_servers``."""
 
     kafka_servers: Annotated[str, Field(min_length=1)] | None = None
-    """Brokers of the topic, as ``host:port`` with commas between."""
+    """Brokers of the topic, as ``host:port``, separated by commas."""
 
     kafka_options: dict[str, str] = Field(default_factory=dict)
-    """Options of the client, librdkafka's, for example ``security.protocol`` and
+    """Options of the client (librdkafka), for example ``security.protocol`` and
     ``sasl.username``."""
 
     kafka_sasl_password: SecretStr | None = None

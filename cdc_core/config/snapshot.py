@@ -38,30 +38,30 @@ class ConfigurationBasedMode(ConfigModel):
     """Read rows at each start."""
 
     definitions: bool = False
-    """Take tables in by their definitions where rows are not read."""
+    """Let tables join with their definitions if their rows are not read."""
 
     stream: bool = False
     """Capture changes."""
 
     on_lost_definitions: bool = False
-    """Read definitions again where the metadata store has lost them."""
+    """Read definitions again if the metadata store has lost them."""
 
     on_lost_redo: bool = False
-    """Read all tables again where Oracle no longer has the redo after the position."""
+    """Read all tables again if Oracle no longer has the redo after the position."""
 
 
 class SnapshotConfig(ConfigModel):
-    """How existing rows are read."""
+    """How Redolake reads existing rows."""
 
     mode: SnapshotMode = "initial"
     """What a start does (`redolake run`, `redolake snapshot`, the job
     ``<source>_start_snapshot``). ``initial``, the default: reads each table once. ``always``:
     reads all tables again at each start. ``initial_only``: reads each table once, and captures no
-    changes. ``no_data``: takes tables in without their rows. ``recovery``: reads the definitions
-    of tables again, for a source that has begun. ``when_needed``: as ``initial``, and reads the
-    tables again where redo is gone. ``configuration_based``: by five switches. ``custom``: by a
-    class of your own. Debezium's ``schema_only`` and ``schema_only_recovery`` are taken for
-    ``no_data`` and ``recovery``, with a warning."""
+    changes. ``no_data``: lets tables join without their rows. ``recovery``: reads the definitions
+    of tables again, for a source that has begun. ``when_needed``: like ``initial``, but reads the
+    tables again if redo is gone. ``configuration_based``: follows five switches. ``custom``: calls
+    a class of your own. Debezium's ``schema_only`` and ``schema_only_recovery`` mean ``no_data``
+    and ``recovery``, with a warning."""
 
     configuration_based: ConfigurationBasedMode = ConfigurationBasedMode()
     """The switches of ``mode: configuration_based``."""
@@ -70,57 +70,57 @@ class SnapshotConfig(ConfigModel):
     """The class of ``mode: custom``, as ``package.module:Class``."""
 
     include: tuple[str, ...] = ()
-    """Names or patterns of the captured tables whose rows are read; others join without rows, as
-    in ``mode: no_data``. Empty, the default: all. A table that has joined stays as it is."""
+    """Names or patterns of the captured tables whose rows Redolake reads; others join without rows,
+    as in ``mode: no_data``. Empty, the default: all. Tables that have joined are not affected."""
 
     select_overrides: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
-    """Which rows a snapshot of a table reads, by ``OWNER.TABLE``: a condition as in a WHERE, or
-    ``SELECT * FROM`` the table with a WHERE. The table remembers it when it joins: later
-    snapshots, repairs and comparisons keep to it. All changes are captured in any case."""
+    """Which rows snapshots of a table read, by ``OWNER.TABLE``: a condition as in a WHERE, or
+    ``SELECT * FROM`` the table with a WHERE. The table remembers the condition when it joins: later
+    snapshots, repairs and comparisons use it. Redolake captures all changes in any case."""
 
     sessions: Annotated[int, Field(ge=1, le=64)] | None = None
     """Oracle sessions that read chunks at once, of several tables or of one. By default as many as
-    the machine has CPUs, at most 4. A chunk is applied when it has landed; a session waits while as
-    many chunks as there are sessions have landed and are not applied. In Dagster, each run has so
-    many; ``dagster.pools.snapshot`` bounds the runs."""
+    the machine has CPUs, at most 4. Redolake applies a chunk when it has landed; a session waits
+    while as many landed chunks as there are sessions are not applied. In Dagster, this number
+    applies to each run; ``dagster.pools.snapshot`` limits the runs."""
 
     start_scn: Annotated[int, Field(ge=1)] | None = None
     """With ``mode: no_data``, where a new source begins: it captures every transaction that commits
-    above this SCN. To take over from another tool, name the highest commit SCN that the tool has
-    delivered. Oracle must have the redo from there. By default, the present SCN."""
+    above this SCN. To take over from another tool, use the highest commit SCN that the tool has
+    delivered. Oracle must have the redo from there. By default, the current SCN."""
 
     start_reads_from: Annotated[int, Field(ge=1)] | None = None
-    """From which SCN on redo is read for ``start_scn``: the start of the oldest transaction that
-    was open there. A transaction that began earlier and commits above ``start_scn`` stops the
+    """The SCN from which Redolake reads redo for ``start_scn``: the start of the oldest transaction
+    that was open there. A transaction that began earlier and commits above ``start_scn`` stops the
     tables that it changed. By default ``start_scn``."""
 
     read: Reading = "flashback"
-    """How rows are read. ``flashback``, the default: all chunks as of the SCN of their snapshot,
-    which takes the FLASHBACK right, and undo as long as the snapshot lasts. ``watermarks``: each
-    chunk as it is when it is read, and the redo puts it right, which takes SELECT alone, and undo
-    as long as a chunk lasts. ``auto``: by flashback, and by watermarks where Oracle refuses
-    that."""
+    """How Redolake reads rows. ``flashback``, the default: all chunks as of the SCN of their
+    snapshot. This needs the FLASHBACK right, and undo for the duration of the snapshot.
+    ``watermarks``: each chunk as it is at the time of the read, corrected by the redo. This needs
+    only SELECT, and undo for the duration of a chunk. ``auto``: flashback, or watermarks if Oracle
+    refuses that."""
 
     chunk_rows: Annotated[int, Field(ge=100)] = 500_000
-    """Rows that a chunk should have, about."""
+    """Approximate number of rows in a chunk."""
 
     cut: Cut = "auto"
-    """What a table is cut into chunks by. ``key``: ranges of the key. ``rowid``: ranges of ROWIDs,
-    from the extents in DBA_EXTENTS, without sorting anything; if the capture user cannot read that
+    """How Redolake cuts a table into chunks. ``key``: by ranges of the key. ``rowid``: by ranges of
+    ROWIDs, from the extents in DBA_EXTENTS, without sorting; if the capture user cannot read that
     view, from the ROWIDs of the rows. ``partition``: a chunk for each partition or subpartition,
-    however large; a table without any is cut as by ``auto``. ``auto``, the default: by the key,
-    or by ROWIDs where there is none (``identity``) or ranges cannot be made of its type, such as
-    BINARY_DOUBLE or an interval. An index-organized table is cut by its key in any case."""
+    however large; a table without partitions is cut as with ``auto``. ``auto``, the default: by the
+    key, or by ROWIDs if there is no key (``identity``) or its type has no ranges, such as
+    BINARY_DOUBLE or an interval. An index-organized table is always cut by its key."""
 
     surrogate_key: str | None = None
-    """A column by whose ranges tables are cut in place of the key, for example an indexed number
-    beside a long text key; it may be NULL, and need not be unique. Tables without such a column
-    are cut by ``cut``."""
+    """A column by whose ranges Redolake cuts tables instead of the key, for example an indexed
+    number next to a long text key; it may be NULL, and need not be unique. Tables without such a
+    column are cut by ``cut``."""
 
     sample_from_rows: Annotated[int, Field(ge=1)] | None = 5_000_000
-    """From so many rows on, by the table's statistics, chunks are cut by a sample of its blocks,
-    and are of about the same size; below, and for null, all keys are read and sorted, unless one
-    chunk holds the table. A table without statistics is read."""
+    """If a table's statistics show at least this many rows, Redolake cuts chunks by a sample of its
+    blocks, so that they have about the same size. Otherwise, and for null, it reads and sorts all
+    keys, unless the table fits one chunk. It reads all keys of a table without statistics."""
 
     @field_validator("mode", mode="before")
     @classmethod
@@ -149,7 +149,7 @@ class SnapshotConfig(ConfigModel):
     @model_validator(mode="after")
     def _start_is_without_rows(self) -> Self:
         if self.start_scn is not None and self.mode != "no_data":
-            raise ValueError("start_scn needs mode: no_data, since rows are read as of the present")
+            raise ValueError("start_scn needs mode: no_data: rows are read as of the current SCN")
         if self.start_reads_from is not None and self.start_reads_from > (self.start_scn or 0):
             raise ValueError("start_reads_from needs a start_scn at or above it")
         return self

@@ -62,9 +62,9 @@ class MaskConfig(ConfigModel):
     """What all ``columns_mask`` share."""
 
     salt: SecretStr | None = None
-    """Secret text that is hashed with each value, so that nobody finds values by hashing guesses.
-    In a file, name an environment variable under ``salt_env`` instead. Keep it: with another salt,
-    equal values get other hashes."""
+    """Secret text that is hashed with each value, so that nobody can find values by hashing
+    guesses. In a file, name an environment variable under ``salt_env`` instead. Never change it:
+    with another salt, equal values get other hashes."""
 
     salts: dict[Name, SecretStr] = Field(default_factory=dict)
     """Further salts, by names that masks write as ``hash(sha256, salt=NAME)``. In a file, name an
@@ -164,45 +164,46 @@ class SourceConfig(ConfigModel):
     tables: Annotated[tuple[TableConfig, ...], Field(min_length=1)]
 
     tables_max: Annotated[int, Field(ge=1)] | None = None
-    """So many tables may be captured, those of patterns included. A run that would capture more
-    stops before it captures any of the new ones. Empty, the default: any number."""
+    """Most tables that Redolake may capture, including those of patterns. A run that would exceed
+    this stops before it captures any of the new tables. Empty, the default: no limit."""
 
     unsupported_columns: UnsupportedColumns = "refuse"
-    """What becomes of columns of types that are not captured, in tables with an entry of their own.
-    ``refuse`` refuses the table until ``columns_exclude`` names them. ``omit`` leaves them out,
-    those that are added later too; `redolake doctor` and `redolake status` name them. By kind, for
-    example ``{LONG: omit, SDO_GEOMETRY: omit}``, where the others are refused; ``OBJECT`` stands
-    for all other types. A table that a pattern took in always leaves them out. LogMiner shows no
-    row of a table with a JSON, BOOLEAN or VECTOR column, or with a nested table: with its first
-    change such a table stops all the same. ``reselect``, for JSON, BOOLEAN and VECTOR, also by
-    kind, captures these columns: when a window is captured, Redolake reads the rows that its
-    transactions changed from Oracle, before and as of their commits, by ROWID. Other kinds are
-    refused then, or left out under a pattern."""
+    """How Redolake handles columns of types that it does not capture, in tables with their own
+    entry. ``refuse``, the default: refuses the table until ``columns_exclude`` names the columns.
+    ``omit``: omits them, including those that are added later; `redolake doctor` and `redolake
+    status` name them. ``reselect``, for JSON, BOOLEAN and VECTOR: captures these columns. With each
+    window, Redolake reads the rows that its transactions changed from Oracle, before and as of
+    their commits, by ROWID; it refuses other types, or omits them in tables of patterns. You can
+    choose by type, for example ``{LONG: omit, SDO_GEOMETRY: omit}``, which refuses the others;
+    ``OBJECT`` stands for all other types. Tables of patterns always omit such columns. LogMiner
+    shows no row of a table with a JSON, BOOLEAN or VECTOR column, or with a nested table: without
+    ``reselect``, such a table stops with its first change."""
 
     columns_include: tuple[str, ...] = ()
-    """The only columns that are captured of the tables that these patterns name, written as in
-    ``columns_exclude``; those of the key must be among them. Of a table that none of them names,
-    all columns are. A column that is added later and fits none is not captured, and the log says
-    so. A table with ``columns_include`` of its own takes none."""
+    """The only columns to capture in the tables that these patterns name, written as in
+    ``columns_exclude``; they must include those of the key. Redolake captures all columns of other
+    tables. A column that is added later and matches none is not captured, and the log says so. This
+    does not apply to a table with its own ``columns_include``."""
 
     columns_exclude: tuple[str, ...] = ()
-    """Columns of any table that are not captured, by ``OWNER.TABLE.COLUMN``: each part with ``*``
-    and ``?``, as ``SHOP.*.PASSWORD`` or ``*.*.SSN``; the last may be a regular expression,
-    ``SHOP.CUSTOMERS.re:(HOME|WORK)_PHONE``. They count beside what a table's entry says and before
-    ``columns_include`` of the source; a table with ``columns_include`` of its own takes none."""
+    """Columns not to capture, in any table, by ``OWNER.TABLE.COLUMN``: each part with ``*`` and
+    ``?``, as in ``SHOP.*.PASSWORD`` or ``*.*.SSN``; the last may be a regular expression,
+    ``SHOP.CUSTOMERS.re:(HOME|WORK)_PHONE``. They add to those of a table's entry, and take
+    precedence over the source's ``columns_include``. They do not apply to a table with its own
+    ``columns_include``."""
 
     columns_mask: dict[str, Mask] = Field(default_factory=dict)
-    """How columns of any table are masked, by patterns as in ``columns_exclude``. What a table's
-    entry says of a column counts first."""
+    """Masks for columns of any table, by patterns as in ``columns_exclude``. A table's entry takes
+    precedence."""
 
     columns_as: dict[str, HeldAs] = Field(default_factory=dict)
-    """As what columns of any table are held, likewise."""
+    """Types in which Redolake stores columns of any table, likewise."""
 
     key: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(default_factory=dict)
     """Columns that identify the rows of tables, by patterns of tables as in ``tables[].name``, for
     example ``{SHOP.LOG_*: [LOGGED_AT, SEQ]}``; Debezium's ``message.key.columns``. The first
-    pattern that names a table counts, and the table must have all these columns, NOT NULL. A table
-    whose entry has ``key`` or ``identity`` takes none."""
+    pattern that matches a table counts, and the table must have all these columns, NOT NULL. This
+    does not apply to a table whose entry has ``key`` or ``identity``."""
 
     masks: MaskConfig = MaskConfig()
     policies: PolicyConfig = PolicyConfig()

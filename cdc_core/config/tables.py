@@ -85,11 +85,11 @@ Policy = Literal[
 
 
 class PolicyConfig(ConfigModel):
-    """What Redolake does with a table when it meets something that it cannot follow. ``stop`` stops
-    the table and reports the reason and the command that brings it back. ``resnapshot`` rereads
-    that table with a new snapshot, without your help. ``remove`` removes the table without an
-    error, and keeps its Delta tables. ``ignore`` continues with the table. Other tables always
-    continue. Each table can have its own policies."""
+    """What Redolake does with a table after an event that it cannot follow. ``stop`` stops the
+    table and reports the reason and the command that brings it back. ``resnapshot`` rereads that
+    table automatically with a new snapshot. ``remove`` removes the table without an error, and
+    keeps its Delta tables. ``ignore`` continues with the table. Other tables always continue. Each
+    table can have its own policies."""
 
     on_truncate: Literal["stop", "resnapshot", "follow", "follow_or_resnapshot"] = "stop"
     """Rows were removed without redo for each row: TRUNCATE, or a partition that was dropped or
@@ -102,62 +102,62 @@ class PolicyConfig(ConfigModel):
 
     on_drop: Literal["stop", "resnapshot", "remove"] = "stop"
     """The table was dropped, renamed, or dropped and created again. ``resnapshot`` waits until a
-    table of that name exists: created again, renamed, or restored from the recycle bin. A table
-    that a pattern matched is removed by default: a pattern names the tables that exist. If one of
-    that name exists again, it joins again."""
+    table of that name exists: created again, renamed, or restored from the recycle bin. For a table
+    that a pattern matched, the default is ``remove``, because a pattern names the tables that
+    exist. If a table of that name exists again, it joins again."""
 
     on_unsupported_ddl: Literal["stop", "resnapshot"] = "stop"
     """Any other DDL that Redolake cannot follow, such as another key, or a column of another kind
-    of type. If the Delta tables cannot hold the new definition, the new snapshot starts new ones
+    of type. If the new definition does not fit the Delta tables, the new snapshot starts new ones
     and moves the old ones aside."""
 
     on_widened_column: Literal["rewrite", "stop", "resnapshot"] = "rewrite"
-    """A column was modified to a type that its Delta type does not hold, such as a NUMBER with more
-    digits. ``rewrite`` writes mirror and change log once with the wider type, without Oracle: it
+    """A column was modified to a type that does not fit its Delta type, such as a NUMBER with more
+    digits. ``rewrite`` rewrites mirror and change log once with the wider type, without Oracle. It
     takes as long as copying both, and older versions stay for time travel until VACUUM.
     ``resnapshot`` begins new Delta tables, and moves the old ones aside. The policy in force when
     the DDL is captured decides."""
 
     on_undecodable: Literal["stop", "resnapshot", "quarantine", "skip"] = "stop"
-    """Redolake cannot turn a redo row into a change without guessing. ``quarantine`` keeps the redo
-    row in a separate Delta table, and continues with the table: the row that it changed is missing,
-    stale or left over in the mirror until ``redolake table resnapshot`` or ``redolake repair``.
-    ``skip`` does the same for any number of rows, and keeps only where each was and why, without
-    its text."""
+    """Redolake cannot turn a redo row into a change without guessing. ``quarantine`` stores the
+    redo row in a separate Delta table, and continues with the table: in the mirror, the affected
+    row is missing, stale or left over until ``redolake table resnapshot`` or ``redolake repair``.
+    ``skip`` does the same for any number of rows, and stores only the position of each and the
+    reason, without its text."""
 
     on_unfit_value: Literal["refuse", "null"] = "refuse"
-    """Oracle has a value that the column's form does not hold: a day that Delta's calendar lacks, a
-    number that does not fit a ``decimal(p,s)``, a value that a converter refuses. ``refuse`` treats
-    a redo row with such a value as undecodable (``on_undecodable``); in a snapshot it stops the
-    table. ``null`` (in quotes, since a bare null is nothing in YAML) stores NULL in place of the
-    value, in snapshots, in the log and where Redolake compares, and counts it
-    (``redolake_unfit_values_total``); never in columns of the key."""
+    """Oracle has a value that does not fit the column's type in the lake: a day that Delta's
+    calendar lacks, a number that does not fit a ``decimal(p,s)``, a value that a converter refuses.
+    ``refuse`` treats a redo row with such a value as undecodable (``on_undecodable``); in a
+    snapshot, it stops the table. ``null`` (in quotes, because a bare null means nothing in YAML)
+    stores NULL instead of the value, in snapshots, in the log and in comparisons, and counts it
+    (``redolake_unfit_values_total``), but never in columns of the key."""
 
     on_invalid_text: Literal["refuse", "replace"] = "refuse"
-    """A text has bytes that are not UTF-8: Oracle keeps what a client with a wrong character set
-    stored. ``refuse`` treats a redo row with such a value as undecodable (``on_undecodable``); in a
-    snapshot it stops the table. ``replace`` puts the character U+FFFD in place of such bytes, in
-    snapshots and in the log; never in columns of the key."""
+    """A text has bytes that are not UTF-8, which a client with a wrong character set can store in
+    Oracle. ``refuse`` treats a redo row with such a value as undecodable (``on_undecodable``); in a
+    snapshot, it stops the table. ``replace`` replaces such bytes with the character U+FFFD, in
+    snapshots and in the log, but never in columns of the key."""
 
     quarantine_rows_max: Annotated[int, Field(gt=0)] = 1000
-    """A table with more rows in quarantine stops."""
+    """A table with more rows than this in quarantine stops."""
 
     on_unlogged: Literal["stop", "resnapshot", "ignore"] = "stop"
     """Something was written without redo into a tablespace of the table (UNRECOVERABLE_CHANGE# of a
     data file grew). Oracle does not say what it was: a load into a NOLOGGING table, or an index
-    that was rebuilt. ``ignore`` only writes a warning to the log; choose it if captured tables are
-    never written that way."""
+    that was rebuilt. ``ignore`` only logs a warning; use it if captured tables are never written
+    that way."""
 
     on_snapshot_too_old: Literal["stop", "resnapshot"] = "resnapshot"
-    """Oracle cannot read the table any more as of the SCN of a snapshot, some of whose chunks are
-    still to be read, and all its chunks must be read as of one SCN, since a DDL came: those of a
-    table that is read by ranges of ROWIDs (``snapshot.cut``), or whose columns were renamed and
-    dropped. ``resnapshot`` starts that snapshot again at a newer SCN, once; if the same happens
-    again, Redolake stops the table. Other chunks are read at a newer SCN each."""
+    """Oracle can no longer read a table as of the SCN of its unfinished snapshot, and all chunks
+    must be read as of one SCN, because a DDL changed a table that is read by ranges of ROWIDs
+    (``snapshot.cut``), or renamed and dropped its columns. ``resnapshot`` starts that snapshot
+    again at a newer SCN, once; if the same happens again, Redolake stops the table. In all other
+    snapshots, Redolake reads such chunks as of a newer SCN."""
 
     on_redo_gone: Literal["stop", "resnapshot"] = "stop"
     """Redo that the table needs is permanently lost: an archived log was deleted, or is missing
-    while later ones are archived. ``stop`` leaves the table where it is, and every window waits
+    while later ones are archived. ``stop``: the table keeps its position, and every window waits
     until you restore the log or run ``redolake source skip-gap``. ``resnapshot`` ends the table's
     stream before the gap and rereads the table after it with a new snapshot."""
 
@@ -170,27 +170,27 @@ class TableConfig(ConfigModel):
     """One captured table, or a pattern for many."""
 
     name: str
-    """``OWNER.TABLE``; double quotes around a part that is not upper case. Under ``oracle.pdbs``
-    also ``PDB.OWNER.TABLE``, for the table of one pluggable database; it counts before an entry of
-    the same name without one. With ``*`` (any characters) or ``?`` (one character) a pattern, for
-    example ``SHOP.*``: Redolake captures every table that matches and can be captured. With ``re:``
-    in front a regular expression over ``OWNER.TABLE``, for example ``re:SHOP\\.ORDERS_[0-9]{4}``:
-    it fits as a whole, and case counts. A table that another entry names in full is that entry's,
-    else it belongs to the first pattern that matches."""
+    """``OWNER.TABLE``; double quotes around a part that is not upper case. With ``oracle.pdbs``
+    also ``PDB.OWNER.TABLE``, for the table of one pluggable database; it takes precedence over an
+    entry of the same name without one. With ``*`` (any characters) or ``?`` (one character), a
+    pattern, for example ``SHOP.*``: Redolake captures every matching table that it supports. With
+    the prefix ``re:``, a regular expression over ``OWNER.TABLE``, for example
+    ``re:SHOP\\.ORDERS_[0-9]{4}``: it must match the whole name, case-sensitively. If another entry
+    names a table in full, that entry applies, else the first pattern that matches."""
 
     exclude: tuple[str, ...] = ()
-    """Of a pattern: tables, or patterns of tables, that it leaves out."""
+    """For a pattern: tables, or patterns of tables, that it skips."""
 
     columns_include: tuple[str, ...] = ()
-    """The only columns that are captured, by name or pattern as in ``columns_exclude``, which
-    counts first; those of the key must be among them. A column that is added later and fits none is
+    """The only columns to capture, by name or pattern as in ``columns_exclude``, which takes
+    precedence; they must include those of the key. A column that is added later and matches none is
     not captured, and the log says so. Empty, the default: all columns."""
 
     columns_exclude: tuple[str, ...] = ()
-    """Columns that are not captured, for example of types that are not supported: names, patterns
-    with ``*`` and ``?``, or regular expressions behind ``re:``, such as ``re:.*_(SSN|IBAN)``, which
-    fit as a whole. They hold for columns that are added later, too. Of a pattern: in every table
-    that has them; columns of types that are not supported are left out automatically."""
+    """Columns not to capture, for example of unsupported types: names, patterns with ``*`` and
+    ``?``, or regular expressions after ``re:``, such as ``re:.*_(SSN|IBAN)``, which must match the
+    whole name. They also apply to columns that are added later. For a pattern: in every table that
+    has them; columns of unsupported types are omitted automatically."""
 
     unsupported_columns: UnsupportedColumns | None = None
     """As ``unsupported_columns`` of the source, for this table; by default that of the source."""
@@ -204,41 +204,42 @@ class TableConfig(ConfigModel):
     ``instant+offset``, which adds a column ``<NAME>_OFFSET`` (``+02:00``). An interval: ``iso8601``
     or ``microseconds``. A RAW or BLOB: ``hex``, ``base64`` or ``base64url``, a RAW also ``text``
     (UTF-8) or ``text(WE8ISO8859P1)``, with Oracle's name of a character set. A LONG, LONG RAW or
-    UROWID: ``snapshot``, which snapshots read; a change in the redo that gives one a value is
-    undecodable. Any: ``package.module:Class``, a converter of your own. A value that does not fit
-    is an error. A column of the key may only become a ``decimal(p,s)``. Columns may be named by
-    pattern, as in ``columns_exclude``: a column's own name counts first, and patterns pass over
-    columns of the key. Of a pattern: in every table that has them."""
+    UROWID: ``snapshot``, with which only snapshots read values; a change in the redo that sets one
+    is undecodable. Any type: ``package.module:Class``, a converter of your own. A value that does
+    not fit is an error. A column of the key may only become a ``decimal(p,s)``. You can name
+    columns by pattern, as in ``columns_exclude``; a column's own name takes precedence, and
+    patterns skip columns of the key. For a pattern: in every table that has them."""
 
     types_as: dict[TypeName, HeldAs] = Field(default_factory=dict)
     """The same for all columns of a type, for example ``{NUMBER(1): boolean, RAW: hex}``; the name
-    is the type without digits, or ``NUMBER(1)``. Columns that ``columns_as`` names, and columns of
-    the key, are left to it."""
+    is the type without digits, or ``NUMBER(1)``. It does not apply to columns that ``columns_as``
+    names, nor to columns of the key."""
 
     columns_mask: dict[str, Mask] = Field(default_factory=dict)
-    """What replaces the values of columns, in snapshots and in the log, before anything lands:
+    """Masks that replace the values of columns, in snapshots and in the log, before anything lands:
     ``stars(n)`` for n asterisks, ``truncate(n)`` for the first n characters, ``hash(sha256)`` for
     the hexadecimal digest of ``masks.salt`` and the value, ``hash(sha256, 20)`` for its first 20
-    characters, ``hash(sha256, salt=crm)`` with the salt ``crm`` of ``masks.salts`` in place of
+    characters, ``hash(sha256, salt=crm)`` with the salt ``crm`` of ``masks.salts`` instead of
     ``masks.salt``. Other digests are ``md5``, ``sha1``, ``sha224``, ``sha384``, ``sha512`` and
-    ``sha3_224`` to ``sha3_512``; ``hash_v1(…)`` hashes as Debezium's first version does. For CHAR,
-    VARCHAR2, NCHAR, NVARCHAR2, CLOB and NCLOB; a CLOB needs ``capture.lobs: reselect``. A column of
-    the key may have a hash of 32 characters or more: the mirror's key is the hash then. NULL stays
-    NULL, which ``stars(0)`` and ``truncate(0)`` make of every value. Columns may be named by
-    pattern, as in ``columns_exclude``; a column's own name counts before patterns, of which the
-    first that fits does. Of a pattern: in every table that has them."""
+    ``sha3_224`` to ``sha3_512``; ``hash_v1(…)`` hashes as Debezium's first version does. Masks
+    apply to CHAR, VARCHAR2, NCHAR, NVARCHAR2, CLOB and NCLOB; a CLOB needs
+    ``capture.lobs: reselect``. A column of the key may have a hash of 32 characters or more, which
+    then is the mirror's key. NULL stays NULL; ``stars(0)`` and ``truncate(0)`` turn every value
+    into NULL. You can name columns by pattern, as in ``columns_exclude``; a column's own name takes
+    precedence, then the first pattern that matches. For a pattern: in every table that has
+    them."""
 
     key: tuple[str, ...] = ()
-    """Columns that identify a row, all NOT NULL; by default what the source's ``key`` says of the
-    table, else the primary key, else a unique index over NOT NULL columns. Not for a pattern."""
+    """Columns that identify a row, all NOT NULL; by default those of the source's ``key``, else the
+    primary key, else a unique index over NOT NULL columns. Not for a pattern."""
 
     identity: Literal["key", "rowid"] = "key"
-    """What identifies a row. ``key``, the default: its key. ``rowid``: its ROWID, for a table that
-    has no key; mirror and change log have it in the column ``_cdc_row_id``. Any operation that
+    """What identifies a row. ``key``, the default: its key. ``rowid``: its ROWID, for a table
+    without a key; mirror and change log have it in the column ``_cdc_row_id``. Any operation that
     changes ROWIDs (``ALTER TABLE … MOVE``, ``SHRINK SPACE``, partitions that are split or merged)
-    stops the table until you resnapshot it. Not for index-organized tables, for tables in a
-    cluster, for tables with XMLTYPE columns, and for a pattern. A table with LOBs needs Oracle 23ai
-    and supplemental logging of all columns."""
+    stops the table until you resnapshot it. ``rowid`` is not possible for index-organized tables,
+    tables in a cluster, tables with XMLTYPE columns, and patterns. A table with LOBs needs Oracle
+    23ai and supplemental logging of all columns."""
 
     on_truncate: Literal["stop", "resnapshot", "follow", "follow_or_resnapshot"] | None = None
     """As ``policies.on_truncate``, for this table; by default that of the source."""
@@ -293,8 +294,8 @@ class TableConfig(ConfigModel):
 
     history_columns: tuple[str, ...] = ()
     """Only changes of these columns, by name or pattern as in ``columns_exclude``, begin a state in
-    the table's history; a state shows what the others held last. Empty, the default: all columns.
-    Of a pattern: in every table that has them."""
+    the table's history; a state shows the last values of the others. Empty, the default: all
+    columns. For a pattern: in every table that has them."""
 
     cluster_by_key: bool | None = None
     """As ``maintenance.cluster_by_key``, for this table; by default that of the source."""
@@ -338,7 +339,7 @@ class TableConfig(ConfigModel):
         if self.is_pattern and (self.key or self.identity != "key"):
             raise ValueError(
                 "a pattern has no key or identity: name the columns under the source's `key`, or "
-                "give the table an entry of its own"
+                "give the table its own entry"
             )
         if self.key and self.identity != "key":
             raise ValueError(
