@@ -23,27 +23,27 @@ class WindowsSensorConfig(ConfigModel):
     """The sensor, or the schedule, that cuts windows and requests runs over them."""
 
     interval_seconds: Seconds = 60
-    """Pause between two looks at the database, in seconds."""
+    """Interval at which it checks the database for redo, in seconds."""
 
     run_minutes: Annotated[float, Field(ge=0)] = 15
-    """How long a run that the sensor requested stays, in minutes. When it has applied the windows
-    for which it was requested, it looks for new ones every ``interval_seconds``, and applies and
-    reports each as a run of its own would. Dagster spends about five CPU seconds on a run, and a
-    tenth of that on a window in a run that stays. The run ends early if another run needs its
-    place, or if you switch the sensor off. 0: a run ends with the windows for which it was
+    """How long a run that the sensor requested continues, in minutes. When it has applied the
+    windows for which it was requested, it looks for new ones every ``interval_seconds``, and
+    applies and reports each as a separate run would. Dagster spends about five CPU seconds on a
+    run, and a tenth of that on a window in a run that continues. The run ends early if another run
+    needs its slot, or if you switch the sensor off. 0: a run ends with the windows for which it was
     requested."""
 
     cron: str | None = None
-    """Take windows by a schedule, ``<source>_windows_schedule``, when cron says: each tick takes
-    all redo up to the present, also what earlier ones missed. null: there is no schedule, and
-    windows are taken by the sensor."""
+    """Run windows by a schedule, ``<source>_windows_schedule``, at these times: each tick captures
+    and applies all redo up to the present, including that of missed ticks. null, the default: the
+    sensor runs windows."""
 
     timezone: str = "UTC"
     """The time zone of ``cron``."""
 
     enabled: bool = False
-    """Switch the sensor on with the code location, or the schedule where ``cron`` is set; by
-    default, you switch it on in the UI."""
+    """Switch the sensor on with the code location, or the schedule if ``cron`` is set; by default,
+    you switch it on in the UI."""
 
     request_runs: bool = True
     """Request a run over new windows. Otherwise the sensor only adds windows as partitions, for
@@ -52,17 +52,16 @@ class WindowsSensorConfig(ConfigModel):
     assets: Literal["auto", "all", "changed"] = "auto"
     """Which assets the sensor's runs materialize. ``all``: those of every table in the stream, so
     that each of them has each window. ``changed``: those of tables that the windows change; all
-    others move on without an event. Windows that are not captured yet are captured by a run of
-    their own. ``auto``, the default: ``all`` up to 25 tables and with ``freshness``, ``changed``
-    otherwise, since two assets for each table cost Dagster about a quarter of a CPU second in each
-    run."""
+    others advance without an event. A separate run captures windows that are not captured yet.
+    ``auto``, the default: ``all`` up to 25 tables and with ``freshness``, otherwise ``changed``,
+    because two assets for each table cost Dagster about a quarter of a CPU second in each run."""
 
 
 class SnapshotsSensorConfig(ConfigModel):
-    """The sensor that takes signals and requests runs over snapshot chunks."""
+    """The sensor that processes signals and requests runs over snapshot chunks."""
 
     interval_seconds: Seconds = 30
-    """Pause between two looks at the metadata store, in seconds."""
+    """Interval at which it checks the metadata store, in seconds."""
 
     enabled: bool = False
     """Switch the sensor on with the code location."""
@@ -73,7 +72,7 @@ class AlertsSensorConfig(ConfigModel):
     notifications when an alert begins or ends."""
 
     interval_seconds: Seconds = 60
-    """Pause between two looks at the metadata store and at Oracle, in seconds."""
+    """Interval at which it checks the metadata store and Oracle, in seconds."""
 
     enabled: bool = False
     """Switch the sensor on with the code location."""
@@ -83,7 +82,7 @@ class ReconcileScheduleConfig(ConfigModel):
     """The schedule that compares all tables with Oracle."""
 
     cron: str | None = "30 4 * * *"
-    """When, as cron writes it; null for never."""
+    """When, as a cron expression; null for never."""
 
     timezone: str = "UTC"
     """The time zone of ``cron``."""
@@ -93,10 +92,10 @@ class ReconcileScheduleConfig(ConfigModel):
 
 
 class MaintainScheduleConfig(ConfigModel):
-    """The schedule that maintains the Delta tables, as ``maintenance`` says."""
+    """The schedule that maintains the Delta tables, according to ``maintenance``."""
 
     cron: str | None = "0 3 * * *"
-    """When, as cron writes it; null for never."""
+    """When, as a cron expression; null for never."""
 
     timezone: str = "UTC"
     """The time zone of ``cron``."""
@@ -106,22 +105,22 @@ class MaintainScheduleConfig(ConfigModel):
 
 
 class PoolsConfig(ConfigModel):
-    """Names of the Dagster pools that limit what runs at once; by default one of each for the
+    """Names of the Dagster pools that limit concurrent runs; by default one of each for the
     source."""
 
     capture: str | None = None
-    """Runs that capture windows, each in ``capture.sessions`` LogMiner sessions;
+    """Pool of runs that capture windows, each in ``capture.sessions`` LogMiner sessions;
     ``<source>_logminer`` by default."""
 
     apply: str | None = None
-    """Spark drivers that apply windows; ``<source>_windows`` by default."""
+    """Pool of runs that apply windows; ``<source>_windows`` by default."""
 
     snapshot: str | None = None
-    """Readers of existing rows; ``<source>_snapshots`` by default."""
+    """Pool of runs that read existing rows; ``<source>_snapshots`` by default."""
 
 
 class RetriesConfig(ConfigModel):
-    """How often a step is tried again inside its run after a temporary error."""
+    """How often a run retries a step after a temporary error."""
 
     max: Annotated[int, Field(ge=0, le=20)] = 2
     """Further attempts; 0 for none."""
@@ -131,14 +130,14 @@ class RetriesConfig(ConfigModel):
 
 
 class FreshnessConfig(ConfigModel):
-    """How old a mirror's last window may be. An idle source makes no windows: use it where changes
-    are always expected."""
+    """How old a mirror's last window may be. An idle source has no windows: use this only if you
+    always expect changes."""
 
     fail_minutes: Annotated[int, Field(ge=1)]
-    """The mirror counts as stale after so many minutes without a window."""
+    """The mirror counts as stale after this many minutes without a window."""
 
     warn_minutes: Annotated[int, Field(ge=1)] | None = None
-    """A warning after so many."""
+    """Dagster warns after this many minutes."""
 
 
 class DagsterConfig(ConfigModel):
@@ -154,8 +153,8 @@ class DagsterConfig(ConfigModel):
     freshness: FreshnessConfig | None = None
 
     executor: Literal["in_process", "multiprocess"] = "in_process"
-    """``in_process`` gives a run one process, so one Spark; ``multiprocess`` gives each step its
-    own."""
+    """``in_process`` runs all steps of a run in one process, with one Spark; ``multiprocess`` runs
+    each step in its own."""
 
     own_resource: bool = False
     """The project defines the resource `redolake` itself (a ``RedolakeResource``), for example with
@@ -171,7 +170,7 @@ class DagsterConfig(ConfigModel):
     """Tags of all runs that jobs, sensors and schedules of the source start."""
 
     partitions_keep: Annotated[int, Field(ge=100)] | None = 20_000
-    """Windows that stay partitions in Dagster, the newest ones; null for all. Older ones stay in
+    """How many of the newest windows remain partitions in Dagster; null for all. Older ones stay in
     the metadata store, where `redolake replay` finds them."""
 
     def takes_all(self, tables: int) -> bool:

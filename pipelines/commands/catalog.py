@@ -18,10 +18,10 @@ from pipelines.commands.shared import (
 def catalog(table: TablesOption = None, config: ConfigOption = None) -> None:
     """Register the Delta tables in a catalog (lake.catalog), and give mirrors Oracle's comments.
 
-    `redolake run` does this after each round, and so do the window runs of Dagster: for tables that
-    are new there, or have other columns or comments than before. This command looks at every name,
-    so that one that somebody dropped returns. Exits with code 1 if a table could not be registered;
-    the others still are.
+    `redolake run` does this after each round, and so do the window runs of Dagster, for tables that
+    are new in the catalog or whose columns or comments have changed. This command checks every
+    name, and restores names that somebody dropped. Exits with code 1 if it could not register a
+    table; it still registers the others.
     """
     with opened(config, oracle=False) as pipeline:
         found = list(pipeline.register_tables(tables_of(table), looks_at_all=True))

@@ -37,8 +37,8 @@ def certify(
         typer.Option(
             "--schema",
             metavar="NAME",
-            help="For level try: an empty schema whose owner may create tables. The owner's "
-            "password is in $REDOLAKE_CERTIFY_PASSWORD, or asked for.",
+            help="For level try: an empty schema whose owner may create tables. The command reads "
+            "the owner's password from $REDOLAKE_CERTIFY_PASSWORD, or asks for it.",
         ),
     ] = None,
     to: Annotated[
@@ -46,27 +46,27 @@ def certify(
         typer.Option(
             "--to",
             metavar="FILE",
-            help="Write the report to this file, too: .json or .html; repeatable.",
+            help="Also write the report to this file: .json or .html; repeatable.",
         ),
     ] = None,
     verbose: Annotated[
-        bool, typer.Option("--all", help="Also list the beliefs that hold.")
+        bool, typer.Option("--all", help="Also list the assumptions that hold.")
     ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Find out whether what Redolake believes of Oracle is true of your database.
+    """Test on your database what Redolake assumes about Oracle.
 
-    Each probe tests one belief. Level look reads the dictionary and V$ views, for some seconds.
-    Level mine reads the newest redo of the captured tables with LogMiner, and lands nothing.
-    Level try creates tables named REDOLAKE_CERTIFY_… in a schema that you name, changes them,
-    reads their redo, and drops them; it takes a minute or two.
+    Each probe tests one assumption. Level look reads the dictionary and V$ views, for a few
+    seconds. Level mine reads the newest redo of the captured tables with LogMiner, and lands
+    nothing. Level try creates tables named REDOLAKE_CERTIFY_… in a schema that you name, changes
+    them, reads their redo, and drops them; it takes a minute or two.
 
-    The report has no value and no name of your tables: you can send it to the maintainers of
-    Redolake, and `redolake oracle serve --like` makes the embedded Oracle behave as it says. Its
-    JSON keys are stable; see the reference page "What --json prints".
+    The report contains no values and no names of your tables: you can send it to the maintainers
+    of Redolake, and `redolake oracle serve --like` makes the embedded Oracle behave accordingly.
+    Its JSON keys are stable; see the reference page "What --json prints".
 
-    Exits with code 1 if a belief that Redolake rests on does not hold.
+    Exits with code 1 if a required assumption does not hold.
     """
     from cdc_core.steps.source_checks import as_found_now
     from diagnosis.certify import certify as certified
@@ -124,13 +124,11 @@ def _summary(report: Report) -> str:
     refuted = sum(one.is_wrong for one in report.found)
     probes = counted(len(report.found), "probe")
     if refuted:
-        beliefs = "1 belief that Redolake rests on does not hold" if refuted == 1 else (
-            f"{refuted} beliefs that Redolake rests on do not hold"
-        )  # fmt: skip
-        return f"[bold red]{probes}: {beliefs} here.[/]"
+        failed = "assumption does" if refuted == 1 else "assumptions do"
+        return f"[bold red]{probes}: {refuted} required {failed} not hold here.[/]"
     unknown = sum(str(one.verdict.outcome) == "cannot tell" for one in report.found)
-    rest = f"; {unknown} could not be told" if unknown else ""
-    return f"[bold green]{probes}: all that Redolake rests on holds here{rest}.[/]"
+    rest = f"; {unknown} cannot tell" if unknown else ""
+    return f"[bold green]{probes}: all required assumptions hold here{rest}.[/]"
 
 
 def _levels(names: list[str]) -> list[Level]:

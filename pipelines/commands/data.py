@@ -225,8 +225,8 @@ def skip_gap(
         bool,
         typer.Option(
             "--replaced",
-            help="The database was replaced for good, by a restored clone or by another "
-            "pluggable database under its name: read it from now on.",
+            help="The database was replaced permanently, by a restored clone or by another "
+            "pluggable database of the same name: read the new one from now on.",
         ),
     ] = False,
 ) -> None:

@@ -49,9 +49,9 @@ def doctor(
     database and stores.
 
     --sql FILE writes a script for the database administrator instead ("-": to standard output):
-    the statements that are missing, as the platform wants them (with and without containers, a
-    pluggable database alone, Amazon RDS, Autonomous Database), what is recommended, and the
-    statements that take all of it back. It needs a capture user that can connect.
+    the missing statements for the platform (with and without containers, a pluggable database
+    without its root, Amazon RDS, Autonomous Database), recommendations, and the statements that
+    undo all of it. The capture user must be able to connect.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """
@@ -93,10 +93,10 @@ def demo(
         str, typer.Option("--scale", help="How many flights: day, month or year.")
     ] = "day",
     folder: Annotated[
-        Path | None, typer.Option("--folder", help="Where the demo keeps its things.")
+        Path | None, typer.Option("--folder", help="Folder for the demo's files.")
     ] = None,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Remove what an earlier demo left.")
+        bool, typer.Option("--fresh", help="Remove the files of an earlier demo.")
     ] = False,
     spark: Annotated[
         str | None,
@@ -108,14 +108,14 @@ def demo(
     ] = None,
     merge: Annotated[
         Literal["auto", "spark"],
-        typer.Option("--merge", help="spark: Spark's MERGE takes every window (lake.merge)."),
+        typer.Option("--merge", help="spark: use Spark's MERGE for every window (lake.merge)."),
     ] = "auto",
     capture: Annotated[
         Literal["logminer", "openlogreplicator", "xstream"],
         typer.Option(
             "--capture",
             help="The reader of redo (capture.type): LogMiner, or a reader of the files that the "
-            "embedded Oracle writes in the place of OpenLogReplicator or XStream.",
+            "embedded Oracle writes instead of OpenLogReplicator or XStream.",
         ),
     ] = "logminer",
 ) -> None:

@@ -42,12 +42,11 @@ def import_debezium(
         ),
     ] = False,
 ) -> None:
-    """Write a configuration file from that of a Debezium connector, and say what becomes of each
-    property.
+    """Write a configuration file from that of a Debezium connector, and report each property.
 
-    No secret is written: password and salts become names of environment variables. Exits with code
-    1 if a property that is not taken over makes Redolake capture more than the connector, or
-    otherwise than it does.
+    The command writes no secrets: password and salts become names of environment variables. Exits
+    with code 1 if, without a property that it could not convert, Redolake would capture more than
+    the connector, or differently.
     """
     targets = _targets(connectors, file)
     is_whole = True

@@ -30,7 +30,7 @@ file that grows is copied whole each time."""
 
 def init(
     dsn: Annotated[str, typer.Option("--dsn", help="Connect string: host:port/service.")],
-    user: Annotated[str, typer.Option("--user", help="The capture user (deploy/oracle makes it).")],
+    user: Annotated[str, typer.Option("--user", help="The capture user (see deploy/oracle).")],
     password_env: Annotated[
         str, typer.Option("--password-env", help="Environment variable with the user's password.")
     ],
@@ -48,7 +48,7 @@ def init(
         bool,
         typer.Option(
             "--as-patterns",
-            help="Write the patterns themselves, so that tables created later are captured too.",
+            help="Write the patterns themselves, so that Redolake also captures later tables.",
         ),
     ] = False,
     openlogreplicator: Annotated[
@@ -56,9 +56,9 @@ def init(
         typer.Option(
             "--openlogreplicator",
             metavar="FOLDER|HOST:PORT",
-            help="Read through OpenLogReplicator: from files in this folder, which may be an object store's "
-            "(s3://bucket/path), or its network writer. "
-            "Its configuration is written next to the file.",
+            help="Read through OpenLogReplicator: from files in this folder, which may be in an "
+            "object store (s3://bucket/path), or from its network writer. Also writes its "
+            "configuration, next to the file.",
         ),
     ] = None,
     xstream: Annotated[

@@ -35,19 +35,20 @@ _SAID: dict[Stretch, str] = {
 def lag(
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Show what the last windows spent their seconds on, too."),
+        typer.Option("--explain", help="Also show where the last windows spent their time."),
     ] = False,
     windows: Annotated[
-        int, typer.Option("--windows", min=1, help="How many windows count, the newest ones.")
+        int, typer.Option("--windows", min=1, help="How many of the newest windows to examine.")
     ] = WINDOWS_LOOKED_AT,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Say why a source is behind: the lag in parts, its main cause, and the one thing to change.
+    """Explain why a source is behind: the lag in parts, its main cause, and the one thing to
+    change.
 
-    The parts add up to the lag of the table that is furthest behind: it stands still, captured
-    windows wait to be applied, redo waits for capture, or no window can close yet. Redolake asks
-    Oracle where a window could end now, as capture does, and plans nothing.
+    The parts add up to the lag of the table that is furthest behind: the table has stopped,
+    captured windows wait to be applied, redo waits for capture, or no window can close yet. The
+    command queries Oracle for where a window could end now, as capture does, and changes nothing.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """

@@ -123,7 +123,7 @@ def at(
         CutForm,
         typer.Option(
             "--format",
-            help="What to print; the last three are a view of each table in the engine's SQL.",
+            help="Output format; the last three print a view of each table in the engine's SQL.",
         ),
     ] = "text",
     tables: Annotated[
@@ -131,7 +131,8 @@ def at(
         typer.Option(
             "--tables",
             metavar="TEMPLATE",
-            help="What the engine's catalog calls the mirrors, such as lake.{owner}.{table}. Default: Spark and DuckDB read them by their paths.",
+            help="Names of the mirrors in the engine's catalog, such as lake.{owner}.{table}. "
+            "Default: Spark and DuckDB read them by their paths.",
         ),
     ] = None,
     views: Annotated[
@@ -139,7 +140,8 @@ def at(
         typer.Option(
             "--views",
             metavar="TEMPLATE",
-            help="Names of the views. Default: {owner}_{table}, which Spark forgets with its session; with a dot it keeps them in its catalog.",
+            help="Names of the views. Default: {owner}_{table}, temporary views in Spark; with a dot, "
+            "Spark keeps them in its catalog.",
         ),
     ] = None,
     create: Annotated[
@@ -147,7 +149,7 @@ def at(
         typer.Option(
             "--create",
             metavar="FILE",
-            help="Make the views in this file of DuckDB, for the cut as a whole.",
+            help="Create the views of the cut in this DuckDB file.",
         ),
     ] = None,
     config: ConfigOption = None,

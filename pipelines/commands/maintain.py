@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 def maintain(
     table: TablesOption = None, config: ConfigOption = None, json: JsonOption = False
 ) -> None:
-    """Compact and clean up mirrors and change logs. Redolake changes no rows, and keeps applying
-    windows to other tables.
+    """Compact and clean up mirrors and change logs. The command changes no rows, and windows of
+    other tables continue.
 
-    The command merges small files (OPTIMIZE), applies the options of `maintenance` for deletion
-    vectors and clustering, and removes files that only old versions use (VACUUM). `redolake run
-    --loop` and Dagster do this once a day; where you use neither, run it by cron. Exits with code 1
-    if a table could not be maintained; Redolake still maintains the others.
+    It compacts small files (OPTIMIZE), applies the options of `maintenance` for deletion vectors
+    and clustering, and removes files that only old versions use (VACUUM). `redolake run --loop` and
+    Dagster do this once a day; if you use neither, run it from cron. Exits with code 1 if it could
+    not maintain a table; it still maintains the others.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """

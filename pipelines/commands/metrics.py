@@ -32,11 +32,11 @@ PortOption = Annotated[
 
 
 def metrics(once: OnceOption = False, port: PortOption = None, config: ConfigOption = None) -> None:
-    """Serve the numbers of a source for Prometheus at /metrics, until Ctrl-C.
+    """Serve the metrics of a source for Prometheus at /metrics, until Ctrl-C.
 
-    For a source that Dagster runs: each scrape reads the metadata store and asks Oracle for its
-    SCN. `redolake run --loop` also serves them if metrics.port is set. --once prints them,
-    for example for the text file collector of Prometheus's node exporter.
+    Use it for a source that Dagster runs: each scrape reads the metadata store and queries Oracle
+    for its SCN. `redolake run --loop` also serves the metrics if metrics.port is set. --once prints
+    them, for example for the text file collector of Prometheus's node exporter.
     """
     with opened(config) as pipeline:
         _give({pipeline.config.name: pipeline}, once=once, port=port)

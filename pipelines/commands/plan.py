@@ -33,17 +33,17 @@ _BYTES_PER_MB = 1024**2
 
 
 def plan(table: TablesOption = None, config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Say what the next run would do, how long it would take, and what would break first.
-    Changes nothing.
+    """Show what the next run would do, how long it would take, and what would break first. Changes
+    nothing.
 
-    It shows what the configuration changes (tables that join or leave, columns, keys, what
-    snapshot.mode decides); what a snapshot would read, with chunks, rows, MB and minutes of each
-    table, at the rate at which chunks were read before; the windows up to the present, with the
-    redo, the minutes at the pace of the last windows, and the tables and files that they touch; how
-    much longer archived logs and undo stay than they are needed.
+    The plan shows the effect of the configuration (tables that join or leave, columns, keys, the
+    decision of snapshot.mode); the snapshot, with chunks, rows, MB and minutes of each table, at
+    the rate of earlier chunks; the windows up to the present, with their redo, the minutes at the
+    pace of the last windows, and the tables and files that they affect; and how much longer
+    archived logs and undo stay than Redolake needs them.
 
-    --table plans new snapshots of these tables. The tables are cut as a snapshot would cut them,
-    so the plan may read and sort keys.
+    --table plans new snapshots of these tables. The command cuts tables as a snapshot would, so it
+    may read and sort keys.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """

@@ -10,9 +10,9 @@ def publish(config: ConfigOption = None) -> None:
     """Send the events of the change logs to Kafka, each once: Debezium's envelope, keys and
     tombstones.
 
-    Needs publish.bootstrap_servers, and Kafka's client: pip install 'redolake[kafka]'. Where
-    publish.bootstrap_servers is set, `redolake run` does this after each round, so the command is
-    for a source that Dagster runs. It continues where Kafka has the last event, whoever sent it.
+    Needs publish.bootstrap_servers, and Kafka's client: pip install 'redolake[kafka]'. If
+    publish.bootstrap_servers is set, `redolake run` does this after each round. The command
+    continues after the last event in Kafka, whichever process sent it.
     """
     with opened(config, oracle=False) as pipeline:
         for one in pipeline.publish():

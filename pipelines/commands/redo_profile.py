@@ -28,17 +28,17 @@ ROWS_SHOWN = 20
 
 def redo_profile(
     windows: Annotated[
-        int, typer.Option("--windows", min=1, help="How many windows count, the newest ones.")
+        int, typer.Option("--windows", min=1, help="How many of the newest windows to examine.")
     ] = WINDOWS_COUNTED,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Count which tables, users and operations make the redo, so that you know what excluding a
+    """Count which tables, users and operations produce the redo, so that you know what excluding a
     table would save.
 
-    Counts landed redo rows and the approximate bytes of their text; Oracle is not asked. Landing
-    has rows of captured tables only: of other tables, only the number of rows that LogMiner gave is
-    known.
+    The command counts landed redo rows and the approximate bytes of their text, without Oracle.
+    Landing contains only rows of captured tables; for other tables, Redolake knows only the number
+    of rows that LogMiner returned.
 
     The JSON keys are stable; see the reference page "What --json prints".
     """

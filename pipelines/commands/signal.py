@@ -20,7 +20,7 @@ from pipelines.config_file import SourceFile
 
 _NAME = re.compile(r'(\w[\w$#]*|"[^"]+")\.(\w[\w$#]*|"[^"]+")')
 IdOption = Annotated[
-    str | None, typer.Option("--id", help="The signal's id; Redolake takes each id once.")
+    str | None, typer.Option("--id", help="The signal's id; Redolake acts on each id once.")
 ]
 TablesArgument = Annotated[
     list[str] | None,
@@ -45,7 +45,7 @@ def execute_snapshot(
         bool,
         typer.Option(
             "--blocking",
-            help="Hold the windows of these tables back until their chunks are applied. "
+            help="Apply no windows to these tables until their chunks are applied. "
             "--condition may then be a whole SELECT.",
         ),
     ] = False,
@@ -62,8 +62,8 @@ def execute_snapshot(
 ) -> None:
     """Request an ad hoc snapshot of tables, in full or of the rows that match a condition.
 
-    The request is stored in the metadata store and processed once: by the snapshots sensor in
-    Dagster, or by `redolake run`.
+    The command stores the request in the metadata store. The snapshots sensor in Dagster, or
+    `redolake run`, processes it once.
     """
     named = list(dict.fromkeys(map(_as_written, [*(tables or []), *(table or [])])))
     if not named:
@@ -85,10 +85,10 @@ def execute_snapshot(
 def stop_snapshot(
     tables: TablesArgument = None, signal_id: IdOption = None, config: ConfigOption = None
 ) -> None:
-    """Stop snapshots of some tables, or of all: chunks that were not read yet are left out.
+    """Stop snapshots of some tables, or of all: Redolake drops chunks that it has not read.
 
-    Chunks that were read stay right, and change capture continues. A table whose first snapshot is
-    stopped holds a part of its rows; `redolake snapshot --table` reads them all.
+    Chunks that it has read remain valid, and change capture continues. A table whose first snapshot
+    is stopped has only a part of its rows; `redolake snapshot --table` reads all of them.
     """
     _send("stop-snapshot", {"data-collections": tables} if tables else {}, signal_id, config)
 
@@ -139,7 +139,8 @@ def schema_changes(
         int | None,
         typer.Option(
             "--scn",
-            help="The SCN as of which the tables are as the file says; the SCN at which Redolake takes the signal by default.",
+            help="The SCN as of which the file describes the tables. Default: the SCN at which "
+            "Redolake processes the signal.",
         ),
     ] = None,
     signal_id: IdOption = None,

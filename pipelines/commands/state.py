@@ -16,7 +16,7 @@ from pipelines.commands.shared import ConfigOption, JsonOption, opened, out, pri
 def rebuild(
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="Replace what the store already holds about this source."),
+        typer.Option("--replace", help="Replace the store's records of this source."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be written.")

@@ -173,8 +173,8 @@ def purge_column(
     ],
     config: ConfigOption = None,
 ) -> None:
-    """Remove the values of an excluded column from mirror and change log, and say where old files
-    may still hold them."""
+    """Remove the values of an excluded column from mirror and change log, and name the old files
+    that may still contain them."""
     with opened(config, oracle=False) as pipeline:
         found = pipeline.purge_column(TableId.parse(table), column)
     console = out()
@@ -196,12 +196,12 @@ def quarantine(
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Count the redo rows of a table that could not be decoded, by operation and reason; never show
+    """Count the redo rows of a table that could not be decoded, by operation and reason, without
     their values.
 
-    Redolake keeps the rows in a separate Delta table beside mirror and change log.
-    `redolake repair` or `redolake table resnapshot` rereads the affected rows from Oracle, after
-    which Redolake no longer counts them.
+    Redolake keeps these rows in a separate Delta table. `redolake repair` or
+    `redolake table resnapshot` rereads the affected rows from Oracle; Redolake then no longer
+    counts them.
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.quarantine(TableId.parse(table))
@@ -230,7 +230,7 @@ def events(
         typer.Option(
             "--time-zone",
             metavar="ZONE",
-            help="Time zone of the database's host, which redo timestamps are in, for example "
+            help="Time zone of the database's host, and so of redo timestamps, for example "
             "Europe/Berlin.",
         ),
     ] = "UTC",
@@ -257,8 +257,8 @@ def events(
     """Print the SQL query that shows a table's change log as Debezium's events: before, after,
     source, transaction, op and ts_ms.
 
-    Make a view of it, or filter it by _cdc_commit_scn. The reference page "Change log and mirror
-    format" says what each field holds.
+    Create a view with it, or filter it by _cdc_commit_scn. The reference page "Change log and
+    mirror format" explains each field.
     """
     with opened(config, oracle=False) as pipeline:
         query = pipeline.records.events_sql(

@@ -23,8 +23,8 @@ def record(
         typer.Option(
             "--from-scn",
             min=1,
-            help="Record what committed above this SCN. By default where the newest recording ends; "
-            "the first one begins at the present.",
+            help="Record what committed above this SCN. Default: where the newest recording ends; "
+            "the first one begins at the current SCN.",
         ),
     ] = None,
     config: ConfigOption = None,
@@ -32,9 +32,9 @@ def record(
     """Record the LCRs of an XStream outbound server, up to the present, for a source that reads
     them from files: `type: xstream` and `folder` under capture.
 
-    The server is the one that the configuration names under capture.server. It keeps what it gives:
-    its processed low watermark does not move. Redolake has never run against Oracle's own client
-    library; a recording helps to find out what differs.
+    The server is the one that the configuration names under capture.server. The command does not
+    advance its processed low watermark. Redolake has never run against Oracle's own client library;
+    a recording helps to find differences.
     """
     with opened(config) as pipeline:
         count = pipeline.record_redo(folder, low=from_scn)

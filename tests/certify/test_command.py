@@ -57,7 +57,7 @@ def test_a_database_that_is_as_believed_ends_with_0_and_a_report(
     report = tmp_path / "report.json"
     done = run("certify", "-c", str(file), "--to", str(report))
     assert done.exit_code == 0, done.output
-    assert "all that Redolake rests on holds here" in done.output
+    assert "all required assumptions hold here" in done.output
     assert "logging.forced: FORCE LOGGING is on" in done.output, "what one lives with is told"
     assert "scn.moves-forward" not in done.output, "what holds is counted"
     found = json.loads(report.read_text())
@@ -76,7 +76,7 @@ def test_a_belief_that_does_not_hold_ends_with_1_and_says_what_follows(
     assert "table.name-length" in done.output
     assert "Seen: names of up to 32 bytes." in done.output
     assert "code 255" in done.output
-    assert "1 belief that Redolake rests on does not hold here" in done.output
+    assert "1 required assumption does not hold here" in done.output
     assert "scn.moves-forward" in done.output, "--all lists what holds"
 
 
