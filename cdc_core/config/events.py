@@ -11,34 +11,33 @@ from cdc_core.model.patterns import check_name
 
 
 class EventsConfig(ConfigModel):
-    """Which changes of change logs are no events: each has its reason in ``_cdc_skipped``, where
-    all others have NULL. They stay in the change log, since mirrors are made of it: a mirror takes
-    every change, whatever is skipped. ``redolake table events`` leaves them out, and the table of
-    transactions does not count them. Rows of snapshots are never skipped."""
+    """Which changes in the change logs are skipped: ``_cdc_skipped`` has the reason, and is NULL
+    for all others. Skipped changes stay in the change log and in the mirror, which is derived from
+    it. ``redolake table events`` omits them, and the table of transactions does not count them.
+    Rows of snapshots are never skipped."""
 
     skipped_operations: tuple[Literal["c", "u", "d"], ...] = ()
-    """Operations: ``c`` inserts, ``u`` updates, changes of key among them, ``d`` deletes. For
-    TRUNCATE there is ``policies.on_truncate``."""
+    """Operations to skip: ``c`` inserts, ``u`` updates (including changes of key), ``d`` deletes.
+    For TRUNCATE, use ``policies.on_truncate``."""
 
     skip_unchanged: bool = False
-    """Updates that leave every captured column as it was. What the redo does not tell counts as
-    changed; values are compared as they are captured, masked ones after masking."""
+    """Skip updates that leave every captured column unchanged. A value that the redo does not carry
+    counts as changed. Redolake compares captured values, masked ones after masking."""
 
     users_include: tuple[str, ...] = ()
-    """The only users whose transactions are events, in Oracle's spelling; with ``*`` and ``?``, or
-    ``re:`` in front of a regular expression, all whose names fit as a whole. A transaction whose
-    user LogMiner does not know always is."""
+    """The only users whose transactions are not skipped, in Oracle's spelling; with ``*`` and
+    ``?``, or ``re:`` before a regular expression that must match the whole name. A transaction
+    whose user LogMiner does not know is not skipped."""
 
     users_exclude: tuple[str, ...] = ()
-    """Users whose transactions are no events, likewise. Not together with ``users_include``."""
+    """Users whose transactions are skipped, likewise. Not together with ``users_include``."""
 
     clients_include: tuple[str, ...] = ()
-    """The same by the session's CLIENT_IDENTIFIER: the only ones whose transactions are events. One
-    without an identifier always is."""
+    """The only values of the session's CLIENT_IDENTIFIER whose transactions are not skipped. A
+    transaction without an identifier is not skipped."""
 
     clients_exclude: tuple[str, ...] = ()
-    """Client identifiers whose transactions are no events. Not together with
-    ``clients_include``."""
+    """Client identifiers whose transactions are skipped. Not together with ``clients_include``."""
 
     @field_validator("users_include", "users_exclude", "clients_include", "clients_exclude")
     @classmethod
