@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from oracle_embedded.api import VERSIONS
 from oracle_embedded.charsets import character_sets
 from oracle_embedded.engine.database import Database
 from oracle_embedded.faults import PACKAGE as FAULTS
@@ -72,7 +73,7 @@ def open_database(
     """Open the database in a folder, making it if it is not there.
 
     A new database has the users REDOLAKE_ADMIN (administrator), C##REDOLAKE (capture, with the
-    grants that LogMiner capture needs) and DEMO (an ordinary schema owner).
+    grants that LogMiner capture needs), DEMO (an ordinary schema owner) and SYS.
 
     Args:
         data_dir: Where the data stays between runs; None for a database that is gone when it is
@@ -93,8 +94,11 @@ def open_database(
         time_zone: DBTIMEZONE of a new database: an offset, or the name of a region.
 
     Raises:
-        ValueError: There is no such set or sort, or the database in the folder has another one.
+        ValueError: There is no such release, set or sort, or the database in the folder has another
+            set.
     """
+    if release not in VERSIONS:
+        raise ValueError(f"there is no release {release}: choose from {', '.join(VERSIONS)}")
     sets = character_sets(character_set or "AL32UTF8", national_character_set or "AL16UTF16")
     engine = Database(
         data_dir,

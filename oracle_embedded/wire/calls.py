@@ -11,7 +11,7 @@ from oracle_embedded.api import BANNER, EngineSession, OracleError
 from oracle_embedded.faults import FaultEvent, FaultRegistry, LostConnectionFaultError
 from oracle_embedded.wire import login
 from oracle_embedded.wire.binds import UnreadableRequestError
-from oracle_embedded.wire.connect import Agreement
+from oracle_embedded.wire.connect import FIELDS_OF_18_NEXT, Agreement
 from oracle_embedded.wire.direct_path import DirectPath, read_operation, read_prepare, read_stream
 from oracle_embedded.wire.lobs import LobStore, read_lob_request
 from oracle_embedded.wire.packets import BreakReceivedError, ConnectionLostError, Link
@@ -257,12 +257,13 @@ class Calls:
         self._reader.u8()
         self._reader.ub()
         self._reader.raw(2)
-        self._reader.ub()
+        if self._agreement.field_version >= FIELDS_OF_18_NEXT:
+            self._reader.ub()
         self._check_piggyback()
         self._send_status(
             version_message(
                 BANNER,
-                login.SERVER_VERSION,
+                login.server_version(self._agreement.field_version),
                 lengths_converted=self._agreement.lengths_converted,
             )
         )

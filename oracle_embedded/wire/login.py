@@ -174,13 +174,18 @@ def _verifier(password: str) -> bytes:
     return hashlib.sha512(speedy + _VERIFIER_SALT).digest()[:_KEY_SIZE]
 
 
+def server_version(field_version: int) -> int:
+    """The server's version as a client of this field version reads it."""
+    is_older = field_version < FIELDS_OF_18_NEXT
+    return _SERVER_VERSION_BEFORE if is_older else SERVER_VERSION
+
+
 def session_pairs(
     session_id: int, serial: int, *, database: str, service: str, instance: str, field_version: int
 ) -> list[Pair]:
     """What the client wants to know of its new session."""
-    is_older = field_version < FIELDS_OF_18_NEXT
     return [
-        ("AUTH_VERSION_NO", str(_SERVER_VERSION_BEFORE if is_older else SERVER_VERSION), 0),
+        ("AUTH_VERSION_NO", str(server_version(field_version)), 0),
         ("AUTH_SESSION_ID", str(session_id), 0),
         ("AUTH_SERIAL_NUM", str(serial & 0xFFFF), 0),
         ("AUTH_MAX_OPEN_CURSORS", "300", 0),

@@ -27,7 +27,8 @@ _LOBS = (OraType.CLOB, OraType.BLOB)
 _TEXTS = (OraType.VARCHAR, OraType.CHAR)
 _TIMES = (OraType.TIMESTAMP, OraType.TIMESTAMP_LTZ)
 _NATIONAL = 2
-_XML_TEXT = b"\x00\x00\x00\x04"
+_XML_IS_TEXT, _XML_MORE = 0x04, 0x100000
+_XML_TEXT = _XML_IS_TEXT.to_bytes(4, "big")
 _NULL = bytes(5)
 
 
@@ -134,7 +135,8 @@ def engine_image(pickled: Value, shape: ObjectShape, lobs: LobStore) -> Value:
     if pickled is None:
         return None
     try:
-        return _Reader(pickled, lobs).framed(shape)
+        reader = _Reader(pickled, lobs)
+        return reader.document() if shape.is_xml else reader.framed(shape)
     except (IndexError, ValueError) as error:
         raise OracleError(22337, "the type of accessed object has been evolved") from error
 
@@ -156,6 +158,18 @@ class _Reader:
         if not flags & _NO_PREFIX:
             self._raw(self._size())
         return self._body(shape)
+
+    def document(self) -> Value:
+        """The text of a document, which is there itself or by a locator."""
+        self._u8()
+        self._u8()
+        self._size()
+        self._u8()
+        kind = int.from_bytes(self._raw(4), "big")
+        if kind & _XML_MORE:
+            self._raw(4)
+        rest = self._raw(len(self._data) - self._at)
+        return rest if kind & _XML_IS_TEXT else self._lobs.bind_content(rest)
 
     def _body(self, shape: ObjectShape) -> bytes:
         if not shape.is_collection:

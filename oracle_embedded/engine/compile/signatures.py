@@ -90,6 +90,7 @@ SIGNATURES = {
     **{name: Signature("N", f"o_{name.lower()}", types.NUMBER) for name in ("SIN", "COS", "TAN", "ASIN", "ACOS", "ATAN", "SINH", "COSH", "TANH")},
     "ATAN2": Signature("NN", "o_atan2", types.NUMBER),
     "DBMS_RANDOM.NORMAL": Signature("", "o_random_normal", types.NUMBER, nullable=False),
+    "DBMS_RANDOM.STRING": Signature("TN", "o_random_string", types.TEXT),
     "UTL_I18N.STRING_TO_RAW": Signature("T?T", "o_string_to_raw", types.RAW),
     "UTL_I18N.RAW_TO_CHAR": Signature("R?T", "o_raw_to_char", types.TEXT),
     "WIDTH_BUCKET": Signature("NNNN", "o_width_bucket", types.NUMBER),

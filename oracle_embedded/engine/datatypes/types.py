@@ -151,7 +151,7 @@ class SqlType:
             return ColumnMeta(name, self.ora, size=max(self.length, 1), nullable=nullable)
         if family == "clob":
             if self.is_xml:
-                shape = _XML_SHAPE
+                shape = XML_SHAPE
                 return ColumnMeta(name, OraType.OBJECT, size=2000, nullable=nullable, shape=shape)
             return ColumnMeta(
                 name, self.ora, size=4000, nullable=nullable, charset_form=self.form or 1
@@ -263,7 +263,7 @@ XMLTYPE_OID = "00000000000000000000000000020100"
 """The number of SYS.XMLTYPE, which every database has."""
 XML = SqlType(OraType.CLOB, length=4000, form=1, is_xml=True)
 """XMLTYPE."""
-_XML_SHAPE = ObjectShape(
+XML_SHAPE = ObjectShape(
     owner="SYS",
     name="XMLTYPE",
     oid=bytes.fromhex(XMLTYPE_OID),

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from oracle_embedded.engine.dictionary.registry import Row, View, Views, date_from_epoch
 from oracle_embedded.engine.formats.dates import print_date
-from oracle_embedded.engine.run.security import ROLES
+from oracle_embedded.engine.run.security import ROLES, SYS
 from oracle_embedded.engine.storage.catalog import (
     ClusterDef,
     IndexDef,
@@ -291,6 +291,46 @@ def _user(
         "TEMPORARY_TABLESPACE": "TEMP", "CREATED": created, "PROFILE": "DEFAULT", "AUTHENTICATION_TYPE": "PASSWORD",
         "COMMON": "YES" if common else "NO", "ORACLE_MAINTAINED": "Y" if maintained else "N",
     }  # fmt: skip
+
+
+_LIMITS = {
+    "KERNEL": (
+        "COMPOSITE_LIMIT", "SESSIONS_PER_USER", "CPU_PER_SESSION", "CPU_PER_CALL", "LOGICAL_READS_PER_SESSION", "LOGICAL_READS_PER_CALL",
+        "IDLE_TIME", "CONNECT_TIME", "PRIVATE_SGA",
+    ),
+    "PASSWORD": (
+        "FAILED_LOGIN_ATTEMPTS", "PASSWORD_LIFE_TIME", "PASSWORD_REUSE_TIME", "PASSWORD_REUSE_MAX", "PASSWORD_VERIFY_FUNCTION",
+        "PASSWORD_LOCK_TIME", "PASSWORD_GRACE_TIME", "INACTIVE_ACCOUNT_TIME",
+    ),
+}  # fmt: skip
+
+
+@VIEWS.single(
+    "DBA_PROFILES",
+    "PROFILE:v128 RESOURCE_NAME:v32 RESOURCE_TYPE:v8 LIMIT:v128 COMMON:v3 INHERITED:v3 IMPLICIT:v3",
+)
+def _profiles(_view: View) -> Iterator[Row]:
+    """DEFAULT, which limits nothing here."""
+    for kind, names in _LIMITS.items():
+        for name in names:
+            yield {
+                "PROFILE": "DEFAULT", "RESOURCE_NAME": name, "RESOURCE_TYPE": kind, "COMMON": "NO", "INHERITED": "NO", "IMPLICIT": "NO",
+                "LIMIT": "NULL" if name == "PASSWORD_VERIFY_FUNCTION" else "UNLIMITED",
+            }  # fmt: skip
+
+
+@VIEWS.single(
+    "V$PWFILE_USERS",
+    "USERNAME:v128 SYSDBA:v5 SYSOPER:v5 SYSASM:v5 SYSBACKUP:v5 SYSDG:v5 SYSKM:v5 ACCOUNT_STATUS:v30 PASSWORD_PROFILE:v128"
+    " LAST_LOGIN:d LOCK_DATE:d EXPIRY_DATE:d EXTERNAL_NAME:v1024 AUTHENTICATION_TYPE:v8 COMMON:v3 CON_ID:n",
+)
+def _administrators(view: View) -> Iterator[Row]:
+    """Who may log in AS SYSDBA."""
+    for row in _users(view):
+        user = view.database.store.catalog.user(str(row["USERNAME"]))
+        if row["USERNAME"] == SYS or (user is not None and "SYSDBA" in user.privileges):
+            names = ("SYSOPER", "SYSASM", "SYSBACKUP", "SYSDG", "SYSKM")
+            yield {**row, "SYSDBA": "TRUE", **dict.fromkeys(names, "FALSE"), "CON_ID": 0}
 
 
 VIEWS.single("DBA_USERS", _USER_COLUMNS)(_users)

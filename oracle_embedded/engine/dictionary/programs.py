@@ -123,13 +123,8 @@ def _errors(view: View) -> Iterator[Row]:
             }  # fmt: skip
 
 
-@VIEWS.family(
-    "TRIGGERS",
-    "OWNER:v128 TRIGGER_NAME:v128 TRIGGER_TYPE:v16 TRIGGERING_EVENT:v246 TABLE_OWNER:v128 BASE_OBJECT_TYPE:v18 TABLE_NAME:v128"
-    " STATUS:v8 TRIGGER_BODY:c",
-    object_name="TRIGGER_NAME",
-)
-def _triggers(view: View) -> Iterator[Row]:
+def _trigger_units(view: View) -> Iterator[tuple[ProgramDef, plsql_nodes.Trigger, TableDef]]:
+    """The triggers that were compiled, each with its table."""
     for item in _programs(view):
         if item.kind != "TRIGGER" or item.errors:
             continue
@@ -137,6 +132,17 @@ def _triggers(view: View) -> Iterator[Row]:
         assert isinstance(unit, plsql_nodes.Trigger)
         table = view.database.store.catalog.by_id(item.table)
         assert isinstance(table, TableDef)
+        yield item, unit, table
+
+
+@VIEWS.family(
+    "TRIGGERS",
+    "OWNER:v128 TRIGGER_NAME:v128 TRIGGER_TYPE:v16 TRIGGERING_EVENT:v246 TABLE_OWNER:v128 BASE_OBJECT_TYPE:v18 TABLE_NAME:v128"
+    " STATUS:v8 TRIGGER_BODY:c",
+    object_name="TRIGGER_NAME",
+)
+def _triggers(view: View) -> Iterator[Row]:
+    for item, unit, table in _trigger_units(view):
         level = "EACH ROW" if unit.for_each_row else "STATEMENT"
         yield {
             "OWNER": item.owner, "TRIGGER_NAME": item.name, "TRIGGER_TYPE": f"{unit.timing} {level}",
@@ -144,6 +150,22 @@ def _triggers(view: View) -> Iterator[Row]:
             "TABLE_NAME": table.name, "STATUS": "ENABLED" if item.enabled else "DISABLED",
             "TRIGGER_BODY": item.text[unit.block.pos :],
         }  # fmt: skip
+
+
+@VIEWS.family(
+    "TRIGGER_COLS",
+    "TRIGGER_OWNER:v128 TRIGGER_NAME:v128 TABLE_OWNER:v128 TABLE_NAME:v128 COLUMN_NAME:v4000 COLUMN_LIST:v3 COLUMN_USAGE:v17",
+    owner="TRIGGER_OWNER",
+    object_name="TRIGGER_NAME",
+)
+def _trigger_columns(view: View) -> Iterator[Row]:
+    """The columns of UPDATE OF. What a trigger's body does with columns is not shown."""
+    for item, unit, table in _trigger_units(view):
+        for column in unit.columns:
+            yield {
+                "TRIGGER_OWNER": item.owner, "TRIGGER_NAME": item.name, "TABLE_OWNER": table.owner, "TABLE_NAME": table.name,
+                "COLUMN_NAME": column, "COLUMN_LIST": "YES",
+            }  # fmt: skip
 
 
 @VIEWS.family(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import string
 from decimal import Decimal
 from functools import partial, reduce
 
@@ -345,7 +346,23 @@ def _random_between(low: bytes, high: bytes) -> bytes:
     return numbers.encode(numbers.WIDE.add(first, numbers.WIDE.multiply(share, last - first)))
 
 
+_LETTERS = {
+    "u": string.ascii_uppercase,
+    "l": string.ascii_lowercase,
+    "a": string.ascii_letters,
+    "x": string.ascii_uppercase + string.digits,
+    "p": "".join(map(chr, range(32, 127))),
+}
+"""From which letters DBMS_RANDOM.STRING chooses; from those of U where it is told none of these."""
+
+
+def _random_string(option: str, length: bytes) -> str | None:
+    letters = _LETTERS.get(option[:1].lower(), string.ascii_uppercase)
+    return "".join(_RANDOM.choices(letters, k=min(int(numbers.decode(length)), 4000))) or None
+
+
 register("o_random", _random_between, 2, deterministic=False)
+register("o_random_string", _random_string, 2, deterministic=False)
 register("o_random_normal", lambda: numbers.encode(Decimal(repr(_RANDOM.gauss(0, 1)))), 0, deterministic=False)  # fmt: skip
 AGGREGATES["o_single"] = (Single, 1)
 for _name, _cls in (

@@ -68,7 +68,7 @@ def _get_type_shape(frame: Frame, node: ast.Call) -> Found:
         0: (name.encode(), types.TEXT),
         1: (bytes.fromhex(user.oid), types.RAW),
         2: (numbers.encode(1), types.NUMBER),
-        3: (b"" if name.endswith(_ROW_TYPE) else type_description(user), types.RAW),
+        3: (_description(name, user), types.RAW),
         7: (
             frame.session.keep_cursor(OpenCursor(ListRows(rows, _COLUMNS), _COLUMNS)),
             types.CURSOR,
@@ -240,6 +240,20 @@ _BY_FAMILY = {
     "blob": b"\x1e",
     "clob": b"\x1d",
 }
+
+
+_DOCUMENT_DESCRIPTION = bytes.fromhex(
+    "00000027 26 01 0001 0001 ff 29 0000 00000027"  # one part, which is the type itself
+    " 1b 00000019 3a 2a"  # a type that every database has, described at 25
+    " 3a 0000000000 00000000 00000000"  # opaque, without flags and without a length
+)
+"""The same of XMLTYPE, as JDBC reads it."""
+
+
+def _description(name: str, user: UserType) -> bytes:
+    if user.oid == XMLTYPE_OID:
+        return _DOCUMENT_DESCRIPTION
+    return b"" if name.endswith(_ROW_TYPE) else type_description(user)
 
 
 def type_description(user: UserType) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oracle_embedded.api import ObjectShape, OracleError
-from oracle_embedded.engine.datatypes.types import SqlType, shape_of
+from oracle_embedded.engine.datatypes.types import XML_SHAPE, SqlType, shape_of
 from oracle_embedded.engine.run.contracts import SessionState
 from oracle_embedded.engine.run.system_types import SYSTEM_TYPES
 from oracle_embedded.engine.sql import ast
@@ -38,6 +38,8 @@ def shape_by_number(session: SessionState, oid: bytes) -> ObjectShape:
     Raises:
         OracleError: ORA-21700, there is none any more.
     """
+    if oid == XML_SHAPE.oid:
+        return XML_SHAPE
     packaged = session.database.packaged_types.get(oid.hex())
     shape = None if packaged is None else shape_of(packaged)
     if shape is not None:
