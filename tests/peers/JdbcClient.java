@@ -12,6 +12,7 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
+import java.sql.SQLXML;
 import java.sql.Savepoint;
 import java.sql.Statement;
 import java.sql.Timestamp;
@@ -66,6 +67,7 @@ public class JdbcClient {
     check("database metadata", JdbcClient::databaseMetadata);
     check("client info", JdbcClient::clientInfo);
     check("query timeout", JdbcClient::queryTimeout);
+    check("documents", JdbcClient::documents);
     connection.close();
   }
 
@@ -472,6 +474,28 @@ public class JdbcClient {
       statement.setInt(2, 5);
       statement.execute();
       same(10, statement.getInt(1));
+    }
+  }
+
+  static void documents() throws Exception {
+    try (Statement statement = connection.createStatement();
+        PreparedStatement insert = connection.prepareStatement("insert into x values (2, ?)")) {
+      statement.execute("create table x (id number primary key, d xmltype)");
+      statement.execute("insert into x values (1, xmltype(to_clob(rpad('<a>', 1500, 'é')) || '</a>'))");
+      SQLXML document = connection.createSQLXML();
+      document.setString("<bound>é</bound>");
+      insert.setSQLXML(1, document);
+      same(1, insert.executeUpdate());
+      statement.execute("insert into x values (3, null)");
+      ResultSet rows = statement.executeQuery("select d from x order by id");
+      same(Types.SQLXML, rows.getMetaData().getColumnType(1));
+      rows.next();
+      same("<a>" + "é".repeat(1497) + "</a>", rows.getSQLXML(1).getString());
+      rows.next();
+      same("<bound>é</bound>", rows.getString(1));
+      rows.next();
+      same(null, rows.getSQLXML(1));
+      connection.rollback();
     }
   }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,8 +18,9 @@ from typing import Any
 import pytest
 
 from benchmarks.peers.debezium import PeerUnavailableError, installed_jars
+from cdc_core.errors import PreflightError
 from oracle_embedded.database import CAPTURE
-from tests.peers.jdbc import JVM_OPTIONS, has_java_compiler
+from tests.peers.jdbc import JVM_OPTIONS, has_java_compiler, xml_jars
 
 _PROGRAM = Path(__file__).with_name("DebeziumOracle.java")
 _WAIT_ROUNDS = 1200
@@ -97,7 +99,8 @@ def require_debezium() -> None:
         pytest.skip("there is no JDK (java and javac) on the path")
     try:
         installed_jars()
-    except PeerUnavailableError as error:
+        xml_jars()
+    except (PeerUnavailableError, PreflightError) as error:
         pytest.skip(f"Debezium's jars cannot be installed: {error}")
 
 
@@ -134,7 +137,8 @@ def debezium(
     written = folder / "debezium.properties"
     written.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
     (folder / "events.json").touch()
-    command = ["java", *JVM_OPTIONS, "-Dlog4j2.level=INFO", "-cp", f"{installed_jars()}/*"]
+    path = os.pathsep.join((f"{installed_jars()}/*", *map(str, xml_jars())))
+    command = ["java", *JVM_OPTIONS, "-Dlog4j2.level=INFO", "-cp", path]
     command += [str(_PROGRAM), str(written)]
     command += [str(folder / "events.json"), str(folder / "records.json")]
     with (folder / "debezium.log").open("wb") as log:

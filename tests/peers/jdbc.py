@@ -27,6 +27,12 @@ DRIVERS = {
 }
 """The newest of each line that was tried; Oracle's license lets everyone use them and not us ship them."""
 
+XML_JARS = (
+    Jar("com.oracle.database.xml", "xdb", "23.9.0.25.07", "52f3cc779b4cd0a09641ee3b87e58dd25612d42fd10a8dbd62db29c1df2258f7"),
+    Jar("com.oracle.database.xml", "xmlparserv2", "23.9.0.25.07", "c63334f59caa09623b724b697fdc5384c6690c026b2dab42560e92af48639fc4"),
+)  # fmt: skip
+"""What every driver needs for columns of XMLTYPE."""
+
 _FOLDER = Path(__file__).parents[2] / ".redolake" / "peers" / "jdbc"
 JVM_OPTIONS = ("-Xmx512m", "-XX:TieredStopAtLevel=1")
 
@@ -40,6 +46,16 @@ def driver_jar(name: str) -> Path:
     java = find_java(shim_folder(default_runtime_folder()))
     [path] = install_jars(_FOLDER, java.path, jars=[DRIVERS[name]])
     return path
+
+
+def xml_jars() -> list[Path]:
+    """The jars for XMLTYPE, fetched at first use.
+
+    Raises:
+        PreflightError: There is no Java, or a jar cannot be fetched.
+    """
+    java = find_java(shim_folder(default_runtime_folder()))
+    return install_jars(_FOLDER / "xml", java.path, jars=XML_JARS)
 
 
 def has_java_compiler() -> bool:
