@@ -297,7 +297,11 @@ def _edit(content: bytearray, ora_type: OraType, request: LobRequest) -> None:
     """Write or trim as the request says."""
     unit = _unit(ora_type)
     if request.operation == _TRIM:
-        del content[(request.amount or 0) * unit :]
+        size = (request.amount or 0) * unit
+        if size > len(content):
+            text = "specified trim length is greater than current LOB value's length"
+            raise OracleError(22926, text)
+        del content[size:]
         return
     data = request.data
     if ora_type == OraType.CLOB and not _is_utf16(request.locator):

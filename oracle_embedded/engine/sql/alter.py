@@ -132,6 +132,8 @@ def read_user_options(stream: TokenStream) -> bool | None:
         elif stream.take_word("CONTAINER"):
             stream.need_op("=", 927)
             stream.next()
+        elif stream.is_word("ENABLE", "EDITIONS"):
+            raise unsupported("ENABLE EDITIONS: versions of programs", stream.token.start)
         else:
             raise OracleError(922, "missing or invalid option", stream.token.start)
     return locked

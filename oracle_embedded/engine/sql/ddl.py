@@ -63,6 +63,7 @@ _READ_ELSEWHERE = (
 )
 
 _NOTHING_SAID = nodes.Storage()
+_BEHIND_LOBS = _STORAGE_WORDS | {"AS", "PARTITION", "NESTED", "XMLTYPE"}
 _UNSUPPORTED_KINDS = frozenset({"MATERIALIZED", "DIRECTORY", "TABLESPACE", "DATABASE", "PROFILE", "DIMENSION", "CONTEXT", "OPERATOR"})  # fmt: skip
 """Kinds of objects that Oracle has, and this database has not."""
 
@@ -309,6 +310,10 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
             index_words = _read_index_clauses(stream)
         elif stream.take_word("ORGANIZATION", "EXTERNAL"):
             external = _read_external(stream)
+        elif stream.take_word("XMLTYPE"):  # its redo has one form for all, which the database says
+            stream.take_word("COLUMN")
+            stream.identifier()
+            _skip_lob_storage(stream)
         elif stream.take_word("NESTED", "TABLE"):
             nested.append(read_nested_table(stream))
         elif stream.take_word("ROW", "ARCHIVAL"):
@@ -457,6 +462,10 @@ def read_storage(stream: TokenStream, found: nodes.Storage = _NOTHING_SAID) -> n
             compression = _read_compression(stream) if word == "COMPRESS" else ""
             found = replace(found, compression=compression)
             continue
+        if word == "LOB":
+            skip_parentheses(stream)
+            _skip_lob_storage(stream)
+            continue
         if word == "ORGANIZATION" and not stream.is_word("HEAP"):
             raise unsupported(f"ORGANIZATION {stream.token.text}", stream.token.start)
         if stream.is_op("("):
@@ -482,6 +491,18 @@ def read_storage(stream: TokenStream, found: nodes.Storage = _NOTHING_SAID) -> n
             ):
                 continue
     return found
+
+
+def _skip_lob_storage(stream: TokenStream) -> None:
+    """Step over what says how a LOB or a document is stored."""
+    stream.need_word("STORE", "AS")
+    stream.take_any("SECUREFILE", "BASICFILE")
+    if not (stream.take_word("BINARY", "XML") or stream.take_any("CLOB")) and (
+        stream.token.kind in ("word", "quoted") and stream.token.text not in _BEHIND_LOBS
+    ):
+        stream.identifier()
+    if stream.is_op("("):
+        skip_parentheses(stream)
 
 
 def _read_compression(stream: TokenStream) -> str:

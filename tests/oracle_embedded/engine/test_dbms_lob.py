@@ -150,3 +150,12 @@ def _count_temporary_lobs(driver: oracledb.Connection) -> None:
     driver.ping()
     cursor.execute(query)
     assert cursor.fetchone() == (0, 0, 0)
+
+
+def test_a_client_does_not_cut_a_lob_longer_than_it_is(driver: oracledb.Connection) -> None:
+    lob = driver.createlob(oracledb.DB_TYPE_CLOB)
+    lob.write("abc")
+    with pytest.raises(oracledb.DatabaseError, match="ORA-22926"):
+        lob.trim(4)
+    lob.trim(3)
+    assert lob.read() == "abc"

@@ -461,3 +461,10 @@ def test_the_dictionary_shows_where_and_how_rows_are_kept(sql: Client) -> None:
     ]
     with pytest.raises(OracleError, match="ORA-64307"):
         sql("create table columnar (id number) compress for query high")
+
+
+def test_how_lobs_and_documents_are_stored_may_be_said(sql: Client) -> None:
+    sql("create table a (c clob, b blob) lob (c) store as securefile c_seg (tablespace users cache) lob (b) store as (nocache)")  # fmt: skip
+    sql("create table b (x xmltype, y xmltype) xmltype column x store as securefile binary xml xmltype y store as clob tablespace users")  # fmt: skip
+    columns = sql("select table_name, column_name, data_type from user_tab_columns where table_name in ('A', 'B') order by 1, 2")  # fmt: skip
+    assert columns == [("A", "B", "BLOB"), ("A", "C", "CLOB"), ("B", "X", "XMLTYPE"), ("B", "Y", "XMLTYPE")]  # fmt: skip
