@@ -32,7 +32,7 @@ from cdc_core.delta.log_files import (
     objects_of,
 )
 from cdc_core.delta.storage import storing
-from cdc_core.errors import StoreUnavailableError
+from cdc_core.errors import DELTA_LOG_HINT, LakeError, StoreUnavailableError
 
 WEIGHT_MAX = 200_000
 """So many names (transactions, columns, files) are kept of all tables together: some 40 MB. The
@@ -98,9 +98,16 @@ class KnownLogs(Generic[S]):
         with self._lock:
             known = self._known.get(path)
         log = _Log(filesystem, root)
-        now = None if known is None else self._followed(log, known)
-        if now is None:
-            now = self._anew(log)
+        try:
+            now = None if known is None else self._followed(log, known)
+            if now is None:
+                now = self._anew(log)
+        except (KeyError, TypeError, ValueError) as error:
+            raise LakeError(
+                "an action of a Delta table's log lacks what it must have",
+                hint=f"Restore the log. {DELTA_LOG_HINT}",
+                path=root,
+            ) from error
         self._keep(path, now)
         return None if now is None else now.state
 

@@ -181,7 +181,15 @@ def actions_of(filesystem: pafs.FileSystem, name: str) -> list[Action]:
     """
     with reading_file(name):
         content = _content(filesystem, name)
-        return [json.loads(line) for line in content.splitlines() if line.strip()]
+        found = [json.loads(line) for line in content.splitlines() if line.strip()]
+        if not all(map(_is_action, found)):
+            raise ValueError("an action is no object")
+        return found
+
+
+def _is_action(found: Any) -> bool:
+    """Does a line of a commit name actions by their kinds?"""
+    return isinstance(found, dict) and all(isinstance(one, dict | None) for one in found.values())
 
 
 def _content(filesystem: pafs.FileSystem, name: str) -> bytes:

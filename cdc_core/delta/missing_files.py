@@ -15,9 +15,9 @@ from cdc_core.delta.log_files import is_in_folder, log_names
 from cdc_core.delta.storage import storing
 
 
-def missing_files(path: str) -> list[str]:
-    """Names of the data files and of the files with deletion vectors that are gone, sorted; none
-    without a table.
+def missing_files(path: str) -> list[str] | None:
+    """Names of the data files and of the files with deletion vectors that are gone, sorted; None
+    where there is no table.
 
     Raises:
         LakeError: The log cannot be read.
@@ -25,7 +25,7 @@ def missing_files(path: str) -> list[str]:
     """
     log = read_log(path)
     if log is None:
-        return []
+        return None
     filesystem, root = filesystem_of(path)
     with storing("looking for the files of a Delta table", path=path):
         added = read_added(filesystem, root, log_names(filesystem, root), log.version)

@@ -241,7 +241,7 @@ class DeltaTableLake(TableLake):
     def position(self) -> DeltaPosition:
         return self.work.position()
 
-    def missing_files(self) -> dict[DeltaLayer, list[str]]:
+    def missing_files(self) -> dict[DeltaLayer, list[str] | None]:
         work = self.work
         return {"changelog": missing_files(work.changelog), "mirror": missing_files(work.mirror)}
 

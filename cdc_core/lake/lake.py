@@ -268,9 +268,9 @@ class TableLake(Protocol):
     def position(self) -> DeltaPosition:
         """How far the table's change log and mirror are, by Delta's own logs; needs no Spark."""
 
-    def missing_files(self) -> dict[DeltaLayer, list[str]]:
-        """Which files the table's Delta tables have by their logs and not in their folders; needs
-        no Spark."""
+    def missing_files(self) -> dict[DeltaLayer, list[str] | None]:
+        """Which files the table's Delta tables have by their logs and not in their folders; None
+        for one that is not there. Needs no Spark."""
 
     def layer_without(
         self, snapshot_id: str, chunks: Collection[tuple[str, int]]

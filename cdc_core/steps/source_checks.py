@@ -30,8 +30,8 @@ from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.foreign_words import LAYER_WORDS, replaced_hint
 from cdc_core.landing.open import open_landing
 from cdc_core.model.findings import Finding
-from cdc_core.model.identifiers import TableId
 from cdc_core.model.patterns import TablePattern
+from cdc_core.model.records import TableRecord
 from cdc_core.model.reports import FoundTable
 from cdc_core.oracle.database import OracleDatabase
 from cdc_core.oracle.session import connect
@@ -183,7 +183,7 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
         states = [one for one in ctx.store.tables.all() if one.mirror_scn is not None]
         for state in states:
             try:
-                findings += _gone_files(ctx, state.table)
+                findings += _gone_files(ctx, state)
                 position = ctx.table_lake(state).position()
                 refuse_foreign(state, position)
                 lost = find_lost(ctx, state, position)
@@ -207,12 +207,16 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
     return findings, len(states)
 
 
-def _gone_files(ctx: Context, table: TableId) -> Iterator[Finding]:
+def _gone_files(ctx: Context, record: TableRecord) -> Iterator[Finding]:
+    table = record.table
     for layer, names in ctx.lake.table(table).missing_files().items():
-        if names:
+        way_out = f"Restore what is gone. Without a copy: {replaced_hint(layer, table.argument)}"
+        if names is None and record.state != "removed":
+            yield Finding(f"the {LAYER_WORDS[layer]} is not there", way_out, table)
+        elif names:
             yield Finding(
                 f"{len(names)} files of the {LAYER_WORDS[layer]} are gone, the first of them {names[0]}",
-                f"Restore them. Without a copy: {replaced_hint(layer, table.argument)}",
+                way_out,
                 table,
             )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from cdc_core.errors import ConfigError, OracleUnavailableError
+from cdc_core.errors import CdcError, OtherDatabaseError, StoreUnavailableError
 from cdc_core.lake.history.table import HistoryTable
 from cdc_core.landing.layout import ORDINAL_SHIFT
 from cdc_core.leases import CARRIERS, holders
@@ -46,8 +46,8 @@ def status(ctx: Context, *, ask_oracle: bool = True) -> SourceStatus:
     """How the source stands by the metadata store; with ``ask_oracle`` also how far behind Oracle
     it is.
 
-    A database that cannot be reached, or refuses the password, is no error here: ``scn_oracle`` and
-    the lags by SCN are then None, and ``oracle_error`` says why.
+    A database that cannot be reached, or refuses the password or what is asked, is no error here:
+    ``scn_oracle`` and the lags by SCN are then None, and ``oracle_error`` says why.
     """
     now = datetime.now(UTC)
     scn, oracle_now, oracle_error = _scn_and_clock(ctx) if ask_oracle else (None, None, None)
@@ -251,5 +251,7 @@ def _scn_and_clock(ctx: Context) -> tuple[int | None, datetime | None, str | Non
     try:
         with ctx.database.session() as session:
             return current_scn(session), clock_of(session), None
-    except (ConfigError, OracleUnavailableError) as error:
+    except (OtherDatabaseError, StoreUnavailableError):
+        raise
+    except CdcError as error:
         return None, None, error.what_happened

@@ -116,6 +116,13 @@ def unexpected(error: Exception) -> CdcError:
     frames = traceback.extract_tb(error.__traceback__)
     named = [one for one in frames if "site-packages" not in one.filename] or list(frames)
     place = f"{Path(named[-1].filename).name}:{named[-1].lineno}" if named else "unknown"
+    if isinstance(error, OSError) and error.strerror:
+        return CdcError(
+            f"the operating system refuses: {error.strerror}",
+            hint="Free space, or correct the rights, where the file is or standard output leads to. Then run the command again.",
+            **({"file": error.filename} if error.filename else {}),
+            place=place,
+        )
     return CdcError(
         "something failed in a way that Redolake does not know",
         hint=f"{DEBUG_HINT} {REPORT_HINT}",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 import time
@@ -37,6 +39,7 @@ from cdc_core.stage.layout import change_schema
 from cdc_core.state.schemas import SchemaVersion
 from pipelines.cli import app
 from pipelines.commands import data, following, inspect, listings, maintain, schema, signal, tables
+from pipelines.commands.shared import unexpected
 from tests.assets.standin import EMPLOYEES, JOBS, StandIn, partition
 from tests.docs.json_page import keys_page
 from tests.state.writing import save_table
@@ -145,6 +148,15 @@ def test_what_is_not_there_is_not_done(source: StandIn, arguments: list[str], sa
     result = redolake(*arguments)
     assert result.exit_code == 2
     assert said in result.stderr.replace("\n", " ")
+
+
+def test_an_output_that_takes_nothing_says_why() -> None:
+    """`redolake status > FILE` on a full disk is no fault of Redolake."""
+    error = unexpected(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "status.txt"))
+    assert error.message == "the operating system refuses: No space left on device"
+    assert error.facts["file"] == "status.txt"
+    assert "fault of Redolake" not in error.hint
+    assert "does not know" in unexpected(ValueError("a row's value")).message
 
 
 def test_a_file_that_is_no_text_says_what_it_should_be(tmp_path: Path) -> None:

@@ -736,7 +736,7 @@ class MemoryLake:
         """No catalog has what is in memory."""
         raise LakeError("a lake in memory has no names", table=table)
 
-    def missing_files(self, table: TableId) -> dict[DeltaLayer, list[str]]:
+    def missing_files(self, table: TableId) -> dict[DeltaLayer, list[str] | None]:
         """What has no files lacks none."""
         del table
         return {"changelog": [], "mirror": []}

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from cdc_core.model.alerts import Alert
 from cdc_core.steps.alerts import alerts, tell_changes
+from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from tests.oracle.embedded import ADMIN, Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, capturing, table_id
@@ -69,6 +70,22 @@ def test_a_database_that_does_not_answer_and_a_window_that_waits(source: Source)
         ("oracle", True),
         ("window", True),
     ]
+
+
+def test_a_right_that_was_revoked_is_an_alert_and_hides_no_table(
+    oracle: Oracle, source: Source
+) -> None:
+    """Whoever watches alone would hear nothing, and the command would show nothing."""
+    fault = Fault(FaultKind.ORA_ERROR, FaultEvent.EXECUTE, "CURRENT_SCN", code=942, times=0)
+    oracle.server.faults.arm(fault)
+    found = source.pipeline.status()
+    assert found.scn_oracle is None
+    assert "ORA-00942" in (found.oracle_error or "")
+    assert [one.state for one in found.tables] == ["ready", "ready"]
+    [alert] = tell_changes(source.pipeline, ())
+    assert (alert.key, alert.is_error) == ("oracle", True)
+    [told] = source.pipeline.records.notifications(limit=50)[-1:]
+    assert (told.type, told.id) == ("RAISED", "oracle")
 
 
 def test_headroom_counts_once_oracle_deletes_archived_logs(oracle: Oracle, source: Source) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -160,6 +161,31 @@ def test_a_file_that_is_gone_is_named_by_doctor(source: Source, layer: str) -> N
     assert not is_fine
     assert Path(name).name in found
     assert ("--from-landing" in remedy) == (layer == "changelog")
+
+
+@pytest.mark.parametrize("layer", ["mirror", "changelog"])
+def test_a_table_that_is_gone_is_named_by_doctor(source: Source, layer: str) -> None:
+    filled(source)
+    shutil.rmtree(folders(source)[layer])
+    [(is_fine, found, remedy)] = examined(source)
+    assert not is_fine
+    assert "is not there" in found
+    assert ("--from-landing" in remedy) == (layer == "changelog")
+
+
+def test_a_log_with_anything_but_actions_is_damaged(source: Source) -> None:
+    """It is an error about its table, not one that nobody knows."""
+    filled(source)
+    log = Path(folders(source)["mirror"]) / "_delta_log"
+    kept = {file: file.read_text() for file in sorted(log.glob("*.json"))}
+    for text in ("[1]", '"a"', '{"txn": 5}', '{"metaData": {"id": "x"}}', '{"add": [7]}'):
+        for file in kept:
+            file.write_text(f"{text}\n")
+        [(is_fine, found, _)] = examined(source)
+        assert not is_fine
+        assert "of a Delta table's log" in found
+    for file, text in kept.items():
+        file.write_text(text)
 
 
 def test_a_replay_names_the_file_of_the_change_log_that_is_gone(source: Source) -> None:

@@ -127,7 +127,7 @@ sb4 OCIServerAttach(void *srv, void *err, const char *dsn, sb4 len, ub4 mode) {
 }
 static void end_turn(void) { if (turn >= 0) close(turn); turn = -1; }
 sb4 OCIServerDetach(void *srv, void *err, ub4 mode) { if (file) fclose(file); file = 0; attached = receiving = 0; end_turn(); return OK; }
-sb4 OCISessionBegin(void *svc, void *err, void *usr, ub4 cred, ub4 mode) { return OK; }
+sb4 OCISessionBegin(void *svc, void *err, void *usr, ub4 cred, ub4 mode) { return getenv("STAND_IN_GRACE") ? (error_code = 28002, 1) : OK; }
 sb4 OCISessionEnd(void *svc, void *err, void *usr, ub4 mode) { return OK; }
 sb4 OCIErrorGet(void *h, ub4 n, void *state, sb4 *code, char *text, ub4 size, ub4 type) { *code = error_code; snprintf(text, size, "ORA-%05d", error_code); return OK; }
 

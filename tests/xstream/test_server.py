@@ -276,6 +276,16 @@ def test_a_second_process_is_told_who_has_the_server_and_goes_on_behind_it(
     source.check_exact("K")
 
 
+def test_a_password_that_expires_soon_ends_no_capture(
+    oracle: Oracle, outbound: Outbound, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OCI_SUCCESS_WITH_INFO: ORA-28002, for as many days as the profile says."""
+    monkeypatch.setenv("STAND_IN_GRACE", "1")
+    with OciSource(*settings(oracle, outbound)) as server:
+        server.attach(0)
+        server.detach()
+
+
 def test_a_refused_password_is_not_sent_by_each_window(
     oracle: Oracle, outbound: Outbound, monkeypatch: pytest.MonkeyPatch
 ) -> None:
