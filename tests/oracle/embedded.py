@@ -311,7 +311,9 @@ class Oracle:
 
     def config(self, path: Path, *tables: str, **more: Any) -> SourceConfig:
         """A source of this database with local folders below ``path``."""
-        return source_config(path, *tables, **{"oracle": self.login(CAPTURE), **more})
+        oracle = more.pop("oracle", {})
+        login = oracle if "dsn" in oracle else {**self.login(CAPTURE), **oracle}
+        return source_config(path, *tables, oracle=login, **more)
 
     def login(self, user: str, password: str | None = None) -> dict[str, str]:
         """``oracle`` of a configuration with another user, or a wrong password."""

@@ -57,7 +57,7 @@ class Source:
     _pipeline: Pipeline | None = None
 
     @classmethod
-    def of(cls, oracle: Oracle, path: Path, *names: str, **more: Any) -> Source:
+    def of(cls, oracle: Oracle, path: Path, /, *names: str, **more: Any) -> Source:
         """A source of the named tables."""
         return cls(oracle, path, [{"name": f"{OWNER}.{name}"} for name in names], more=more)
 
@@ -220,18 +220,20 @@ class KeptRun:
     reports: tuple[StepReport, ...]
 
 
-_RUNS: OrderedDict[tuple[Recipe, str, object], KeptRun] = OrderedDict()
+_RUNS: OrderedDict[tuple[Recipe, str, type, object], KeptRun] = OrderedDict()
 _RUNS_KEPT = 8
 
 
 def _first_run(source: Source, then: Callable[[Source], object]) -> KeptRun:
     """Of a source like this one."""
     recipe = source.oracle.recipe
-    key = (recipe, repr((source.tables, source.more)), then)
+    key = (recipe, repr((source.tables, source.more)), type(source.lake), then)
     if key not in _RUNS:
         with TemporaryDirectory() as name:
             folder, oracle = Path(name), Oracle(recipe)
-            made = Source(oracle, folder, deepcopy(source.tables), more=source.more)
+            made = Source(
+                oracle, folder, deepcopy(source.tables), type(source.lake)(), more=source.more
+            )
             try:
                 made.run()
                 then(made)
@@ -297,7 +299,7 @@ def run_random_changes(
 
 
 @contextmanager
-def source_of(oracle: Oracle, path: Path, *names: str, **more: Any) -> Iterator[Source]:
+def source_of(oracle: Oracle, path: Path, /, *names: str, **more: Any) -> Iterator[Source]:
     """A source for the block."""
     source = Source.of(oracle, path, *names, **more)
     try:

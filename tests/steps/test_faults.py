@@ -25,13 +25,12 @@ from cdc_core.errors import (
 from cdc_core.landing.store_parquet import _HashedFile
 from cdc_core.model.scn import ScnWindow
 from cdc_core.steps import Pipeline
-from oracle_embedded.database import CAPTURE
 from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from oracle_embedded.server import EmbeddedServer
 from tests.lake.full_disk import room_for
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
-from tests.steps.harness import Source, source_of, table_id
+from tests.steps.harness import Source, capturing, table_id
 
 NAMES = ("ONE", "TWO")
 ROWS = 300
@@ -45,11 +44,7 @@ oracle = oracle_with(
 )
 
 
-@pytest.fixture
-def source(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
-    with source_of(oracle, tmp_path, *NAMES) as opened:
-        opened.more["oracle"] = {**oracle.login(CAPTURE), "fetch_rows": 100}
-        yield opened
+source = capturing(*NAMES, oracle={"fetch_rows": 100}, runs=False)
 
 
 def change(oracle: Oracle) -> None:
@@ -138,7 +133,7 @@ def test_landing_that_is_full_stops_a_chunk_and_loses_nothing(
 def test_a_connection_that_is_lost_at_any_fetch_of_the_redo_loses_nothing(
     oracle: Oracle, source: Source, nth: int
 ) -> None:
-    source.run()
+    source.begin()
     change(oracle)
     fault = Fault(FaultKind.LOST_CONNECTION, FaultEvent.FETCH, "V$LOGMNR_CONTENTS", nth=nth)
     oracle.server.faults.arm(fault)
@@ -148,7 +143,7 @@ def test_a_connection_that_is_lost_at_any_fetch_of_the_redo_loses_nothing(
 
 
 def test_a_listener_that_is_down_is_waited_for(oracle: Oracle, source: Source) -> None:
-    source.run()
+    source.begin()
     change(oracle)
     server = oracle.server
     pipeline, port = source.pipeline, server.port
@@ -167,7 +162,7 @@ def test_a_metadata_store_that_another_program_holds_is_waited_for(
     oracle: Oracle, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A backup program may hold the file's lock."""
-    source.run()
+    source.begin()
     change(oracle)
     source.close()
     with monkeypatch.context() as patch, closing(sqlite3.connect(tmp_path / "state.db")) as other:
@@ -182,7 +177,7 @@ def test_a_metadata_store_that_another_program_holds_is_waited_for(
 
 
 def test_a_metadata_store_without_room_is_waited_for(oracle: Oracle, source: Source) -> None:
-    source.run()
+    source.begin()
     change(oracle)
     with room_for(4096), pytest.raises(StoreUnavailableError, match="metadata store") as caught:
         source.pipeline.plan_windows()
@@ -196,7 +191,7 @@ def test_landing_that_somebody_dropped_is_missed_before_anything_is_lost(
     oracle: Oracle, source: Source, tmp_path: Path
 ) -> None:
     """With a window that no table has taken; what the tables have needs no landing."""
-    source.run()
+    source.begin()
     change(oracle)
     source.capture()
     shutil.rmtree(tmp_path / "landing")
@@ -214,7 +209,7 @@ def test_a_window_of_which_half_was_written_is_written_anew(
     oracle: Oracle, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files without a manifest have not landed, whole ones and cut ones alike."""
-    source.run()
+    source.begin()
     change(oracle)
     with refusing(monkeypatch, os, "link", errno.EIO, 1), pytest.raises(StoreUnavailableError):
         source.run()
@@ -229,7 +224,7 @@ def test_a_window_of_which_half_was_written_is_written_anew(
 def test_a_commit_that_meets_anothers_is_tried_with_the_next_run(
     oracle: Oracle, source: Source
 ) -> None:
-    source.run()
+    source.begin()
     change(oracle)
     source.lake.fail(table_id("ONE"), CommitConflictError("another writer committed"))
     with pytest.raises(CommitConflictError):
@@ -241,7 +236,7 @@ def test_a_commit_that_meets_anothers_is_tried_with_the_next_run(
 @pytest.mark.parametrize("seconds", [-7200, 7200])
 def test_a_clock_that_steps_changes_no_order(oracle: Oracle, source: Source, seconds: int) -> None:
     """SCNs say what comes first; partition keys, which begin with a time, still sort as windows do."""
-    source.run()
+    source.begin()
     for step in (0, seconds, seconds):
         oracle.clock.ahead += step
         oracle.run(
@@ -259,7 +254,7 @@ def test_two_processes_on_one_source_take_turns(
     oracle: Oracle, source: Source, tmp_path: Path
 ) -> None:
     """As two Dagster instances on one metadata store would: what one holds the other leaves alone, and no window is planned twice."""
-    source.run()
+    source.begin()
     change(oracle)
     with Pipeline(source.written(), open_lake=source.lake.open) as other:
         windows = other.plan_windows()
@@ -278,7 +273,7 @@ def test_of_two_runs_of_one_window_at_once_one_is_refused_and_told_what_to_do(
     oracle: Oracle, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two Dagster instances on one metadata store: each meets the other in the middle of its work."""
-    source.run()
+    source.begin()
     change(oracle)
     [window] = source.pipeline.plan_windows()
     refused: list[LeaseHeldError] = []

@@ -32,16 +32,17 @@ NAMES = ("ONE", "TWO")
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
-    with running_oracle() as oracle:
-        for name in NAMES:
-            oracle.run(
-                f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))",
-                f"INSERT INTO {name} VALUES (1, 'first')",
-            )
-        with source_of(oracle, tmp_path, *NAMES) as source:
-            for module in (data, tables):
-                monkeypatch.setattr(module, "opened", lambda *_, **__: nullcontext(source.pipeline))
-            yield source
+    tables_of = [
+        f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))" for name in NAMES
+    ]
+    rows = [f"INSERT INTO {name} VALUES (1, 'first')" for name in NAMES]
+    with (
+        running_oracle(*tables_of, *rows) as oracle,
+        source_of(oracle, tmp_path, *NAMES) as source,
+    ):
+        for module in (data, tables):
+            monkeypatch.setattr(module, "opened", lambda *_, **__: nullcontext(source.pipeline))
+        yield source
 
 
 def redolake(*words: str) -> Result:
@@ -69,7 +70,7 @@ def current_log(source: Source) -> int:
 
 def lose_redo(source: Source, *, is_forgotten: bool = False, over: Sequence[str] = ()) -> ScnWindow:
     """A window whose log is deleted, behind one that was captured and applied; changes lie before, in and behind it."""
-    source.run()
+    source.begin()
     change(source, 10)
     source.windows()
     switch(source)
@@ -187,7 +188,7 @@ def test_a_table_of_another_policy_holds_the_windows(source: Source) -> None:
 
 def test_a_window_whose_redo_is_there_is_no_gap(source: Source) -> None:
     """The log was restored since, or the error was another one: the window is captured, and no table leaves."""
-    source.run()
+    source.begin()
     change(source, 11)
     switch(source)
     [*_, window] = source.pipeline.plan_windows()
@@ -256,7 +257,7 @@ def test_windows_behind_a_gap_are_captured_again_from_its_end(source: Source) ->
 
 def reset(source: Source) -> None:
     """Windows are captured, and one is planned; then the database is opened with RESETLOGS."""
-    source.run()
+    source.begin()
     change(source, 10)
     source.windows()
     change(source, 11)

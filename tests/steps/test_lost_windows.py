@@ -106,7 +106,7 @@ AT_LAST = [(0, "first"), (1, "y"), (10, "x"), (11, "z")]
 def test_windows_that_restored_tables_lack_are_taken_again(
     source: Source, layers: tuple[str, ...], *, has_window: bool
 ) -> None:
-    source.run()
+    source.begin()
     if has_window:
         change(source, "UPDATE ONE SET NOTE = 'w' WHERE ID = 1")
     backup = copied(source)
@@ -144,7 +144,7 @@ def test_a_table_that_lost_more_than_landing_gives_back_stops(
     source: Source, layers: tuple[str, ...], lost: int, what: str
 ) -> None:
     """Its mirror stays as it is, and the error names the way out."""
-    source.run()
+    source.begin()
     for statement in WORK:
         change(source, statement)
     for layer in layers:
@@ -190,7 +190,7 @@ def test_a_window_whose_step_ended_before_the_store_heard_of_it_is_not_passed_ov
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next attempt finds it in the mirror, and tells the store what it has brought."""
-    source.run()
+    source.begin()
     backup = copied(source)
 
     def ends(*_: Any) -> None:

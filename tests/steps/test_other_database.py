@@ -21,28 +21,26 @@ from tests.steps.harness import Source, source_of, table_id
 NAMES = ("ONE", "TWO")
 
 
-def fill(oracle: Oracle, number: int) -> Oracle:
-    for name in NAMES:
-        oracle.run(
-            f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, N NUMBER(9))",
-            f"INSERT INTO {name} VALUES (1, {number})",
-        )
-    return oracle
+def filled(number: int) -> list[str]:
+    tables = [f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, N NUMBER(9))" for name in NAMES]
+    return tables + [f"INSERT INTO {name} VALUES (1, {number})" for name in NAMES]
 
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
-    with running_oracle() as oracle, source_of(fill(oracle, 1), tmp_path, *NAMES) as source:
+    with (
+        running_oracle(*filled(1)) as oracle,
+        source_of(oracle, tmp_path, *NAMES) as source,
+    ):
         for module in (data, tables):
             monkeypatch.setattr(module, "opened", lambda *_, **__: nullcontext(source.pipeline))
-        source.run()
+        source.begin()
         yield source
 
 
 @pytest.fixture
 def other() -> Iterator[Oracle]:
-    with running_oracle() as oracle:
-        fill(oracle, 7)
+    with running_oracle(*filled(7)) as oracle:
         oracle.database.redo.change_dbid(4711)
         for _ in range(30):  # its SCNs are ahead of the first one's
             oracle.run("UPDATE ONE SET N = N + 1", "UPDATE TWO SET N = N + 1")

@@ -26,18 +26,21 @@ NAMES = ("ONE", "TWO", "THREE")
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
     """Two instances; ONE has the first of two windows, TWO none, THREE both. The first lacks a commit, which comes with the second."""
-    with running_oracle(threads=2) as oracle:
-        for name in NAMES:
-            oracle.run(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(9))")
-            oracle.run(f"INSERT INTO {name} VALUES (1, 'first')")
-        with source_of(oracle, tmp_path, *NAMES) as source:
-            for module in (data, tables):
-                monkeypatch.setattr(module, "opened", lambda *_, **__: nullcontext(source.pipeline))
-            yield source
+    tables_of = [
+        f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(9))" for name in NAMES
+    ]
+    rows = [f"INSERT INTO {name} VALUES (1, 'first')" for name in NAMES]
+    with (
+        running_oracle(*tables_of, *rows, threads=2) as oracle,
+        source_of(oracle, tmp_path, *NAMES) as source,
+    ):
+        for module in (data, tables):
+            monkeypatch.setattr(module, "opened", lambda *_, **__: nullcontext(source.pipeline))
+        yield source
 
 
 def short_window(source: Source) -> tuple[ScnWindow, ScnWindow]:
-    source.run()
+    source.begin()
     source.windows()
     pipeline, oracle = source.pipeline, source.oracle
     with oracle.owner() as late:

@@ -19,7 +19,7 @@ from cdc_core.steps.consistent_cut import exact_tables
 from tests.oracle.embedded import OWNER, Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps import told
-from tests.steps.harness import Source, source_of
+from tests.steps.harness import Source, capturing
 from tests.steps.memory_lake import MemoryLake
 
 ONE, TWO = TableId(OWNER, "ONE"), TableId(OWNER, "TWO")
@@ -27,7 +27,9 @@ ONE, TWO = TableId(OWNER, "ONE"), TableId(OWNER, "TWO")
 oracle = oracle_with(
     *(f"CREATE TABLE {table} (ID NUMBER(9) PRIMARY KEY)" for table in ("ONE", "TWO")),
     *(f"INSERT INTO {table} VALUES (1)" for table in ("ONE", "TWO")),
-    scope="module",
+    "CREATE TABLE MANY (ID NUMBER(9) PRIMARY KEY, GRP NUMBER(9))",
+    "INSERT INTO MANY SELECT LEVEL, CASE WHEN LEVEL > 20 THEN MOD(LEVEL, 30) END FROM DUAL"
+    " CONNECT BY LEVEL <= 350",
 )
 
 
@@ -128,7 +130,6 @@ def asked(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
     config = oracle.config(tmp_path, "ONE", "TWO", signals={"table": SIGNALS})
     with Pipeline(config, open_lake=MemoryLake().open) as opened:
         yield opened
-    oracle.run("DROP TABLE ASKED PURGE")
 
 
 def states(pipeline: Pipeline) -> dict[str, tuple[str, str]]:
@@ -198,24 +199,17 @@ def test_a_snapshot_is_running_until_its_chunks_are_applied(pipeline: Pipeline) 
     assert pipeline.status(ask_oracle=False).tables[0].snapshots == ()
 
 
+ACTIONS = {"tell-shop": "tests.steps.told:tell", "fail-shop": "tests.steps.told:fail"}
+begun = capturing(
+    "MANY", "ONE", snapshot={"chunk_rows": 100, "sessions": 1}, signals={"actions": ACTIONS}
+)
+
+
 @pytest.fixture
-def wide(oracle: Oracle, tmp_path: Path) -> Iterator[Source]:
+def wide(begun: Source, tmp_path: Path) -> Source:
     """A source whose first table has several chunks."""
-    oracle.run(
-        "CREATE TABLE MANY (ID NUMBER(9) PRIMARY KEY, GRP NUMBER(9))",
-        "INSERT INTO MANY SELECT LEVEL, CASE WHEN LEVEL > 20 THEN MOD(LEVEL, 30) END FROM DUAL"
-        " CONNECT BY LEVEL <= 350",
-    )
-    more = {
-        "snapshot": {"chunk_rows": 100, "sessions": 1},
-        "signals": {
-            "file": str(tmp_path / "signals.txt"),
-            "actions": {"tell-shop": "tests.steps.told:tell", "fail-shop": "tests.steps.told:fail"},
-        },
-    }
-    with source_of(oracle, tmp_path, "MANY", "ONE", **more) as source:
-        yield source
-    oracle.run("DROP TABLE MANY PURGE")
+    begun.more["signals"] = {"file": str(tmp_path / "signals.txt"), "actions": ACTIONS}
+    return begun
 
 
 def send(source: Source, signal_id: str, kind: str, **data: object) -> None:
@@ -229,7 +223,6 @@ def outcome(source: Source, signal_id: str) -> tuple[str, str]:
 
 
 def test_regular_expressions_name_tables(wide: Source) -> None:
-    wide.run()
     send(wide, "all", "execute-snapshot", **{"data-collections": [rf".*\.{OWNER}\.(MANY|ONE)"]})
     [(_, keys)] = wide.pipeline.take_signals()
     assert {key.table.name for key in keys} == {"MANY", "ONE"}
@@ -238,7 +231,6 @@ def test_regular_expressions_name_tables(wide: Source) -> None:
 
 
 def test_equal_signals_are_one_snapshot_and_all_are_told(wide: Source) -> None:
-    wide.run()
     for name in ("a", "b", "c"):
         send(wide, name, "execute-snapshot", **{"data-collections": [f"{OWNER}.ONE"]})
     taken = wide.pipeline.take_signals()
@@ -252,7 +244,6 @@ def test_equal_signals_are_one_snapshot_and_all_are_told(wide: Source) -> None:
 
 
 def test_an_id_that_comes_twice_is_told(wide: Source, tmp_path: Path) -> None:
-    wide.run()
     signal = Signal(id="a", source="src", type="log", data={"message": "m"})
     assert wide.pipeline.add_signal(signal)
     assert not wide.pipeline.add_signal(signal)
@@ -269,7 +260,6 @@ def test_an_id_that_comes_twice_is_told(wide: Source, tmp_path: Path) -> None:
 def test_a_file_that_was_kept_and_not_acknowledged_is_acted_on_once(
     wide: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wide.run()
     line = json.dumps(
         {"id": "f", "type": "execute-snapshot", "data": {"data-collections": [f"{OWNER}.ONE"]}}
     )
@@ -285,7 +275,6 @@ def test_a_file_that_was_kept_and_not_acknowledged_is_acted_on_once(
 
 
 def test_a_stopped_snapshot_keeps_what_was_read_and_removes_nothing(wide: Source) -> None:
-    wide.run()
     send(wide, "read", "execute-snapshot", **{"data-collections": [f"{OWNER}.MANY"]})
     [(_, keys)] = wide.pipeline.take_signals()
     wide.pipeline.snapshot_chunk(keys[0])
@@ -303,9 +292,13 @@ def test_a_stopped_snapshot_keeps_what_was_read_and_removes_nothing(wide: Source
     assert not wide.status("MANY").is_partial, "its first snapshot read all rows"
 
 
+unread = capturing("MANY", "ONE", snapshot={"chunk_rows": 100, "sessions": 1}, runs=False)
+
+
 def test_a_first_snapshot_that_is_stopped_leaves_a_partial_table_in_the_stream(
-    wide: Source,
+    unread: Source,
 ) -> None:
+    wide = unread
     keys = [one for one in wide.pipeline.start_snapshot() if one.table.name == "MANY"]
     assert len(keys) > 2
     send(wide, "stop", "stop-snapshot")
@@ -331,7 +324,6 @@ def test_a_first_snapshot_that_is_stopped_leaves_a_partial_table_in_the_stream(
 
 
 def test_a_pause_holds_chunks_back_and_nothing_else(wide: Source) -> None:
-    wide.run()
     send(wide, "read", "execute-snapshot", **{"data-collections": [f"{OWNER}.MANY"]})
     [(_, keys)] = wide.pipeline.take_signals()
     send(wide, "pause", "pause-snapshot")
@@ -376,7 +368,6 @@ def test_a_pause_is_taken_between_the_chunks_of_a_snapshot(
 
 
 def test_a_blocking_snapshot_holds_its_table_s_windows_back(wide: Source) -> None:
-    wide.run()
     statement = f"SELECT * FROM {OWNER}.MANY WHERE ID <= 250"
     send(
         wide,
@@ -406,7 +397,6 @@ def test_a_blocking_snapshot_holds_its_table_s_windows_back(wide: Source) -> Non
 @pytest.mark.parametrize("key", ["GRP", "rowid", "ID"])
 def test_a_surrogate_key_cuts_the_chunks(wide: Source, key: str) -> None:
     """Of a column that many rows lack, too: no row is in no chunk."""
-    wide.run()
     wide.lake.image(wide.record("MANY").table)
     data = {"data-collections": [f"{OWNER}.MANY"], "surrogate-key": key}
     send(wide, "read", "execute-snapshot", **data)
@@ -420,7 +410,6 @@ def test_a_surrogate_key_cuts_the_chunks(wide: Source, key: str) -> None:
 
 
 def test_oracle_parses_a_condition_before_anything_is_planned(wide: Source) -> None:
-    wide.run()
     before = wide.pipeline.records.chunks()
     condition = "ID > DATE '2026-01-01'"
     data = {"data-collections": [str(ONE), f"{OWNER}.MANY"], "additional-condition": condition}
@@ -433,7 +422,6 @@ def test_oracle_parses_a_condition_before_anything_is_planned(wide: Source) -> N
 
 
 def test_status_shows_how_far_a_snapshot_is(wide: Source) -> None:
-    wide.run()
     assert wide.pipeline.status(ask_oracle=False).progress is None
     [first, *others] = wide.pipeline.start_snapshot([TableId(OWNER, "MANY")])
     wide.pipeline.snapshot_chunk(first)
@@ -450,7 +438,6 @@ def test_status_shows_how_far_a_snapshot_is(wide: Source) -> None:
 
 
 def test_an_unknown_surrogate_key_is_rejected(wide: Source) -> None:
-    wide.run()
     data = {"data-collections": [f"{OWNER}.MANY"], "surrogate-key": "NOPE"}
     send(wide, "read", "execute-snapshot", **data)
     assert wide.pipeline.take_signals() == []
@@ -458,7 +445,6 @@ def test_an_unknown_surrogate_key_is_rejected(wide: Source) -> None:
 
 
 def test_a_line_of_the_log_has_the_position(wide: Source, caplog: pytest.LogCaptureFixture) -> None:
-    wide.run()
     send(wide, "say", "log", message="we are at {}\nnow")
     with caplog.at_level("INFO", logger="cdc_core.steps"):
         wide.pipeline.take_signals()
@@ -466,7 +452,6 @@ def test_a_line_of_the_log_has_the_position(wide: Source, caplog: pytest.LogCapt
 
 
 def test_a_transaction_is_never_dropped(wide: Source) -> None:
-    wide.run()
     login = wide.oracle.login(OWNER)
     with oracledb.connect(**login) as connection:
         connection.cursor().execute("INSERT INTO ONE VALUES (8000)")
@@ -486,7 +471,6 @@ def test_a_transaction_is_never_dropped(wide: Source) -> None:
 
 
 def test_an_action_of_the_user_s_own_is_called_once(wide: Source) -> None:
-    wide.run()
     told.CALLS.clear()
     send(wide, "own", "tell-shop", to="them")
     send(wide, "bad", "fail-shop")
