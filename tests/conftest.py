@@ -33,8 +33,8 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", spark_submit_options())
 use_memory(os.environ)
 
 DAGSTER_FOLDERS = ("tests/assets/",)
-ENDS_THE_JVM = "tests/lake/test_spark_gone.py"
-"""Comes last: another JVM compiles all of Spark anew."""
+ENDS_THE_JVM = ("tests/lake/test_spark_gone.py", "tests/lake/test_catalog.py")
+"""Come last: another JVM compiles all of Spark anew."""
 
 settings.register_profile("same", derandomize=True, deadline=None, database=None)
 settings.register_profile("random", max_examples=1000, deadline=None, print_blob=True)
@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=real)
         items[:] = [item for item in items if item not in real]
     mark_long_forms(items)
-    items.sort(key=lambda item: item.nodeid.startswith(ENDS_THE_JVM))
+    items.sort(key=lambda item: [item.nodeid.startswith(one) for one in ENDS_THE_JVM])
     for item in items:
         if "spark_process" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
@@ -121,17 +121,20 @@ def spark_process() -> Iterator[None]:
 
 
 @pytest.fixture
-def open_lake(
-    request: pytest.FixtureRequest, spark_process: None, tmp_path: Path
-) -> Callable[..., DeltaLake]:
-    """Open a lake in the test's own folder. Spark merges what is not appended (``tests/lake/test_rewriting.py`` is about the other way), or
-    who merges is a parameter: ``lake.merge``."""
+def open_lake(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., DeltaLake]:
+    """Open a lake in the test's own folder. In a test that is marked with ``spark``, Spark merges
+    what is not appended; in others nobody needs it. Or who merges is a parameter, ``lake.merge``
+    (:data:`tests.lake.who_merges.BY_BOTH`)."""
+    by_spark = request.node.get_closest_marker("spark") is not None
+    if by_spark:
+        request.getfixturevalue("spark_process")
     from cdc_core.config import LakeConfig
     from cdc_core.lake.delta_lake import DeltaLake
 
     def opened(**options: object) -> DeltaLake:
         merge = getattr(request, "param", None)
-        who: dict[str, Any] = {"merge": merge} if merge else {"rewrite_mirrors_up_to_mb": 0}
+        who: dict[str, Any] = {"rewrite_mirrors_up_to_mb": 0} if by_spark else {}
+        who = {"merge": merge} if merge else who
         config = LakeConfig(path=str(tmp_path / "lake"), driver_memory="1g", **who)
         return DeltaLake.open(config, "shop", **options)  # type: ignore[arg-type]
 

@@ -155,10 +155,14 @@ class TableWork:
     def session_for(self, rows: int = 0) -> Any:
         """The session, told to expect little work if ``rows`` in hand and both tables are few."""
         session = self.open_session()
-        counts = [count_rows(path) for path in (self.changelog, self.mirror)]
-        if None not in counts and rows + sum(count or 0 for count in counts) <= SMALL_ROWS_MAX:
+        if self.has_few_rows(SMALL_ROWS_MAX - rows):
             expect_small_work(session)
         return session
+
+    def has_few_rows(self, rows_max: int) -> bool:
+        """Have both tables together no more rows than that, by their logs?"""
+        counts = [count_rows(path) for path in (self.changelog, self.mirror)]
+        return None not in counts and sum(count or 0 for count in counts) <= rows_max
 
     def executors_for(self, rows: int) -> Any | None:
         """A session whose executors are to stage so many rows; None where this process does it by

@@ -540,6 +540,14 @@ def _widen(bounds: dict[str, tuple[int, int]], column: str, values: pa.Array) ->
         bounds[column] = (min(least, ends["min"]), max(most, ends["max"]))
 
 
+def bounds_of(keys: pa.Table) -> Bounds:
+    """Between which values the whole numbers among columns of keys lie."""
+    found: dict[str, tuple[int, int]] = {}
+    for name in keys.column_names:
+        _widen(found, name, keys[name])
+    return found
+
+
 def naming(lists: pa.ListArray, name: str) -> Flags:
     """Which of some lists of names have this one?"""
     found = np.zeros(len(lists), dtype=np.bool_)

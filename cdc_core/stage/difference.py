@@ -31,16 +31,31 @@ def touching(changes: LightChanges, others: LightChanges) -> LightChanges:
 
 def rows_of_keys(parts: Iterable[pa.Table], keys: pa.Table) -> pa.Table:
     """The rows of the parts whose key is among ``keys``, which has the key's columns."""
-    wanted = [column.combine_chunks() for column in keys.columns]
-    found = []
-    for part in parts:
-        columns = [
-            pa.concat_arrays([own, whole(part[name])])
-            for name, own in zip(keys.column_names, wanted, strict=True)
-        ]
-        codes = key_codes(columns)
-        found.append(part.filter(np.isin(codes[len(keys) :], codes[: len(keys)])))
-    return pa.concat_tables(found)
+    return pa.concat_tables([part.filter(_are_among(part, keys)) for part in parts])
+
+
+def rows_of_other_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
+    """The rows whose key is not among ``keys``, which has the key's columns."""
+    return rows.filter(~_are_among(rows, keys))
+
+
+def _are_among(rows: pa.Table, keys: pa.Table) -> Flags:
+    columns = [
+        pa.concat_arrays([whole(keys[name]), whole(rows[name])]) for name in keys.column_names
+    ]
+    codes = key_codes(columns)
+    found: Flags = np.isin(codes[len(keys) :], codes[: len(keys)])
+    return found
+
+
+def touched_keys(changes: LightChanges, schema: TableSchema) -> pa.Table:
+    """The keys that changes touch, old ones and new ones."""
+    is_old, is_new = pa.array(changes.own_before), pa.array(changes.own_after)
+    columns = [
+        pa.concat_arrays([old.filter(is_old), new.filter(is_new)])
+        for old, new in zip(changes.before, changes.after, strict=True)
+    ]
+    return pa.table(dict(zip(schema.key, columns, strict=True)))
 
 
 def different_rows(

@@ -160,6 +160,7 @@ class WindowMerge(Merge):
         absent: As for ``lake.mirror.merge.merge_sql``.
         covered_scn: As for ``lake.mirror.merge.merge_sql``.
         read_scn: As for ``lake.mirror.merge.merge_sql``.
+        is_truth: As for ``lake.mirror.merge.merge_sql``.
     """
 
     def __init__(
@@ -170,9 +171,11 @@ class WindowMerge(Merge):
         *,
         covered_scn: int,
         read_scn: int | None,
+        is_truth: bool = False,
     ) -> None:
         self._schema, self._columns = schema, mirror_schema(schema)
         self._rows = pa.Table.from_arrays(list(map(whole, rows.columns)), schema=rows.schema)
+        self._is_truth = is_truth
         self._absent, self._covered_scn, self._read_scn = tuple(absent), covered_scn, read_scn
         self.read_scn = read_scn or 0
         self._scn, self._ordinal = (rows[one].to_numpy() for one in (COMMIT_SCN, ORDINAL))
@@ -210,10 +213,7 @@ class WindowMerge(Merge):
             DuplicateKeyError: An insert meets a row.
             DecodeError: A moved row lacks columns.
         """
-        keys = _comparable(there, self._schema.key)
-        source = self._sought[0].numbers_of(keys.column(0)) if len(self._sought) == 1 else None
-        if source is None:
-            source = places_of(keys, self._keys)
+        source = _numbers_of(_comparable(there, self._schema.key), self._keys, self._sought)
         found = source >= 0
         self._is_there[source[found]] = True
         if not found.any():
@@ -223,14 +223,15 @@ class WindowMerge(Merge):
         scn, ordinal = (
             pc.fill_null(there[one], _NEVER).to_numpy() for one in (COMMIT_SCN, ORDINAL)
         )
-        is_newer = found & ((own_scn > scn) | ((own_scn == scn) & (own_ordinal > ordinal)))
+        is_newer = (own_scn > scn) | ((own_scn == scn) & (own_ordinal > ordinal))
+        is_newer = found & (self._is_truth | is_newer)
         updates = is_newer & self._is_row[source]
         deletes = is_newer & ~self._is_row[source]
         changed = source[updates]
         is_seen = self._may_have_come(changed, scn[updates], ordinal[updates])
-        if (self._is_new[changed] & ~is_seen).any():
+        if (self._is_new[changed] & ~is_seen).any() and not self._is_truth:
             raise double_key(self._schema)
-        if (self._is_lost & self._lacks_some)[changed].any():
+        if (self._is_lost & self._lacks_some)[changed].any() and not self._is_truth:
             raise lost_columns(self._schema)
         self.rows_updated += int(updates.sum())
         self.rows_deleted += int(deletes.sum())
@@ -307,32 +308,18 @@ class WindowMerge(Merge):
         return self._inserted
 
 
-class TruncationMerge(Merge):
-    """A TRUNCATE on its way into a mirror: the rows from before its SCN go, and none come."""
+class _RemovingMerge(Merge):
+    """What takes rows out of a mirror and changes none."""
 
-    rows_updated = rows_inserted = read_scn = 0
+    rows_updated = read_scn = 0
 
-    def __init__(self, scn: int, schema: TableSchema) -> None:
-        self.least_scn, self._columns = scn, mirror_schema(schema)
-        self.rows_deleted = 0
+    def __init__(self, schema: TableSchema, least_scn: int) -> None:
+        self._columns, self.least_scn, self.rows_deleted = mirror_schema(schema), least_scn, 0
 
     @property
     def kept_columns(self) -> Sequence[str]:
         """All: rows that stay are as they were."""
         return list(self._columns.names)
-
-    def near(self, there: pa.Table) -> Rows:
-        """The places of the rows from before the TRUNCATE; all where their positions were not
-        read, since none is newer."""
-        if COMMIT_SCN not in there.column_names:
-            return np.arange(there.num_rows)
-        return np.flatnonzero(self._are_older(there))
-
-    def effects(self, there: pa.Table) -> Effects:
-        """The rows that go, by ``_cdc_commit_scn``."""
-        deletes = self._are_older(there)
-        self.rows_deleted += int(deletes.sum())
-        return Effects(np.where(deletes, 0, -1), np.zeros_like(deletes), deletes)
 
     def merged(self, there: pa.Table, effects: Effects) -> pa.Table:
         """The rows that stay."""
@@ -345,6 +332,31 @@ class TruncationMerge(Merge):
         del column, effects, read
         return None
 
+    def _deleting(self, source: Rows, deletes: Flags) -> Effects:
+        self.rows_deleted += int(deletes.sum())
+        return Effects(source, np.zeros_like(deletes), deletes)
+
+
+class TruncationMerge(_RemovingMerge):
+    """A TRUNCATE on its way into a mirror: the rows from before its SCN go, and none come."""
+
+    rows_inserted = 0
+
+    def __init__(self, scn: int, schema: TableSchema) -> None:
+        super().__init__(schema, scn)
+
+    def near(self, there: pa.Table) -> Rows:
+        """The places of the rows from before the TRUNCATE; all where their positions were not
+        read, since none is newer."""
+        if COMMIT_SCN not in there.column_names:
+            return np.arange(there.num_rows)
+        return np.flatnonzero(self._are_older(there))
+
+    def effects(self, there: pa.Table) -> Effects:
+        """The rows that go, by ``_cdc_commit_scn``."""
+        deletes = self._are_older(there)
+        return self._deleting(np.where(deletes, 0, -1), deletes)
+
     def inserted(self) -> pa.Table:
         """None."""
         return self._columns.empty_table()
@@ -352,6 +364,55 @@ class TruncationMerge(Merge):
     def _are_older(self, there: pa.Table) -> Flags:
         older: Flags = pc.fill_null(pc.less(there[COMMIT_SCN], self.least_scn), False).to_numpy()
         return older
+
+
+class ReplaceMerge(_RemovingMerge):
+    """Keys on their way into a mirror whose rows go, and the rows that come in their place.
+
+    Args:
+        rows: The mirror's columns and ``_cdc_kind``, as ``lake.mirror.merge.replace_sql`` reads
+            them: each key once as ``del``, and once as ``row`` if it shall be there.
+        schema: The table.
+        scn: The mirror's rows from behind this SCN stay; None where all rows of the keys go.
+    """
+
+    def __init__(self, rows: pa.Table, schema: TableSchema, scn: int | None = None) -> None:
+        super().__init__(schema, _NEVER if scn is None else scn + 1)
+        self._key, self._scn = schema.key, scn
+        is_row = pc.equal(rows["_cdc_kind"], "row")
+        self._inserted = rows.filter(is_row).select(self._columns.names).cast(self._columns)
+        gone = rows.filter(pc.invert(is_row)).combine_chunks()
+        self._keys = _comparable(gone, self._key)
+        self._sought = tuple(map(KeyValues, self._keys.columns))
+
+    def near(self, there: pa.Table) -> Rows:
+        """The places of the rows that can have one of the keys, ascending. By key columns."""
+        return places_among(_comparable(there, self._key), self._sought)
+
+    def effects(self, there: pa.Table) -> Effects:
+        """The rows that go, by key columns and ``_cdc_commit_scn``."""
+        source = _numbers_of(_comparable(there, self._key), self._keys, self._sought)
+        deletes = source >= 0
+        if self._scn is not None:
+            is_older = pc.less_equal(there[COMMIT_SCN], self._scn)
+            deletes &= pc.fill_null(is_older, False).to_numpy()
+        return self._deleting(source, deletes)
+
+    @property
+    def rows_inserted(self) -> int:
+        """How many rows come."""
+        return int(self._inserted.num_rows)
+
+    def inserted(self) -> pa.Table:
+        """The rows that come."""
+        return self._inserted
+
+
+def _numbers_of(there: pa.Table, keys: pa.Table, sought: Sequence[KeyValues]) -> Rows:
+    """Of each row of ``there``: which of the ``keys``, which differ, it has; -1 if none. ``sought``
+    are the values of their columns."""
+    found = sought[0].numbers_of(there.column(0)) if len(sought) == 1 else None
+    return places_of(there, keys) if found is None else found
 
 
 def _with_values(values: pa.Array, places: Rows, own: pa.Array) -> pa.Array:

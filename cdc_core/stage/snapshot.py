@@ -236,6 +236,28 @@ def _snapshot_rows(
     return pa.RecordBatch.from_arrays(arrays, schema=target)
 
 
+def replacing(rows: pa.Table, gone: pa.Table, schema: TableSchema) -> pa.Table:
+    """What ``lake.mirror.merge.replace_sql`` and ``stage.merge.ReplaceMerge`` read: each key once
+    as ``del``, and its row.
+
+    Args:
+        rows: Rows with the columns of ``stage.layout.mirror_schema``.
+        gone: The key's columns of other keys, which have no row.
+        schema: The table.
+    """
+    columns, own = mirror_schema(schema), rows.select(list(schema.key))
+    keys = pa.concat_tables([own, gone.cast(own.schema)])
+    deleted = pa.Table.from_arrays(
+        [
+            keys[one.name] if one.name in schema.key else pa.nulls(len(keys), one.type)
+            for one in columns
+        ],
+        schema=columns,
+    )
+    kinds = pa.concat_arrays([pa.repeat("row", len(rows)), pa.repeat("del", len(keys))])
+    return pa.concat_tables([rows, deleted]).append_column("_cdc_kind", kinds)
+
+
 def read_values(
     name: str, scn: int, schema: TableSchema, landed: datetime | None, *, ordinal: int
 ) -> dict[str, Any]:

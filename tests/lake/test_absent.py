@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from cdc_core.lake.lake import Lake
     from tests.stage.landed import Row, Source
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def filled(open_lake: Callable[..., Lake], source: Source, row: Callable[..., Row]) -> Lake:
@@ -29,6 +27,7 @@ def filled(open_lake: Callable[..., Lake], source: Source, row: Callable[..., Ro
     return lake
 
 
+@pytest.mark.spark
 def test_lobs_follow_their_row_through_changes_of_key(
     filled: Lake, source: Source, row: Callable[..., Row], mirror: Callable[..., list[Row]]
 ) -> None:
@@ -68,6 +67,7 @@ def test_lobs_follow_their_row_through_changes_of_key(
     assert filled.table(source.schema.table).mirror_version_at(window.scn_high) == version
 
 
+@pytest.mark.spark
 def test_lobs_of_rows_that_come_in_the_window_follow_their_keys(
     filled: Lake, source: Source, row: Callable[..., Row], mirror: Callable[..., list[Row]]
 ) -> None:
@@ -139,6 +139,7 @@ def test_lobs_that_are_written_in_pieces_reach_delta(
     assert mirror(source.schema) == source.state(window.scn_high)
 
 
+@pytest.mark.spark
 def test_what_cannot_be_proved_is_refused_and_nothing_is_merged(
     filled: Lake,
     source: Source,

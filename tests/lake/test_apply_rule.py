@@ -22,11 +22,17 @@ SCHEMA = TableSchema(TableId("HR", "EMP"), Scn(1), (ID, V), ("ID",))  # fmt: ski
 
 
 def clauses(
-    *, covered_scn: int = 0, force: bool = False, read_scn: int | None = None
+    *, covered_scn: int = 0, is_truth: bool = False, read_scn: int | None = None
 ) -> dict[str, str]:
     """What MERGE does, and under which condition."""
-    rule = KeyRule(schema=SCHEMA, absent=["V"], covered_scn=covered_scn, read_scn=read_scn)
-    sql = merge_sql("mirror", "source", rule, force=force)
+    rule = KeyRule(
+        schema=SCHEMA,
+        absent=["V"],
+        covered_scn=covered_scn,
+        read_scn=read_scn,
+        is_truth=is_truth,
+    )
+    sql = merge_sql("mirror", "source", rule)
     return {
         action: condition
         for condition, action in re.findall(r"MATCHED AND (.*) THEN (DELETE|UPDATE|INSERT)", sql)
@@ -57,7 +63,7 @@ def test_a_matched_row_changes_only_where_the_change_is_newer(
     action: str, kind: str, source: tuple[int, int], *, changes: bool
 ) -> None:
     assert holds(clauses()[action], row=(10, 5), source=source, kind=kind) is changes
-    assert holds(clauses(force=True)[action], row=(10, 5), source=source, kind=kind)
+    assert holds(clauses(is_truth=True)[action], row=(10, 5), source=source, kind=kind)
 
 
 @pytest.mark.parametrize(("scn", "comes"), [(20, False), (21, True)])

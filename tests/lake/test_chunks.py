@@ -14,6 +14,7 @@ from cdc_core.errors import DuplicateKeyError, FencedError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
+from tests.lake.who_merges import BY_BOTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,9 +23,8 @@ if TYPE_CHECKING:
     from tests.lake.conftest import Columns
     from tests.stage.landed import Row, Source
 
-pytestmark = pytest.mark.spark
 
-
+@pytest.mark.parametrize("open_lake", BY_BOTH, indirect=True)
 def test_chunks_and_windows_join_in_any_order(
     open_lake: Callable[..., Lake],
     source: Source,
@@ -166,19 +166,26 @@ def test_a_snapshot_heals_rows_that_are_double(
 
 
 @pytest.mark.parametrize(
-    ("precision", "scale"),
-    [(None, None), pytest.param(38, 10, marks=pytest.mark.slow)],
-    ids=["NUMBER", "38-10"],
+    ("precision", "scale", "in_hand"),
+    [
+        pytest.param(None, None, 1_000, id="NUMBER"),
+        pytest.param(38, 10, 1_000, id="38-10"),
+        pytest.param(None, None, 1, id="NUMBER-by-Spark", marks=pytest.mark.spark),
+        pytest.param(38, 10, 1, id="38-10-by-Spark", marks=[pytest.mark.spark, pytest.mark.slow]),
+    ],
 )
 def test_rows_that_are_gone_go_whatever_the_keys_type_is(
     open_lake: Callable[..., Lake],
     make_source: Callable[..., Source],
     columns: type[Columns],
     mirror: Callable[..., list[Row]],
+    monkeypatch: pytest.MonkeyPatch,
     precision: Any,
     scale: Any,
+    in_hand: int,
 ) -> None:
     """Three chunks, read as of different SCNs; a row that changes between them belongs to the windows."""
+    monkeypatch.setattr("cdc_core.lake.apply.missing_keys.KEYS_IN_HAND_MAX", in_hand)
     kind = columns.number("ID", precision, scale)
     source = make_source(
         TableSchema(TableId("SHOP", "PLAIN"), Scn(1), (kind, columns.varchar("NAME")), ("ID",))
@@ -212,6 +219,7 @@ def test_rows_that_are_gone_go_whatever_the_keys_type_is(
     assert mirror(source.schema) == source.state(window.scn_high)
 
 
+@pytest.mark.spark
 def test_a_fence_that_refuses_stops_a_merge(
     filled: Lake,
     source: Source,
@@ -279,7 +287,13 @@ def test_two_rows_with_one_key_stop_the_chunk(
     assert changelog(schema) == []
 
 
-@pytest.mark.parametrize("in_hand", [100, 1], ids=["without Spark", "with Spark"])
+@pytest.mark.parametrize(
+    "in_hand",
+    [
+        pytest.param(100, id="without Spark"),
+        pytest.param(1, id="with Spark", marks=pytest.mark.spark),
+    ],
+)
 def test_two_chunks_with_one_key_stop_the_snapshot_at_its_end(
     open_lake: Callable[..., Lake],
     make_source: Callable[..., Source],

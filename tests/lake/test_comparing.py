@@ -20,14 +20,13 @@ from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_schema
 from tests.lake.plain_digest import table_digest
+from tests.lake.who_merges import BY_BOTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cdc_core.lake.lake import Lake
     from tests.stage.landed import Row, Source
-
-pytestmark = pytest.mark.spark
 
 
 def _column(name: str, data_type: str, **more: Any) -> Column:
@@ -94,7 +93,7 @@ ROWS: list[tuple[Any, ...]] = [
 ]
 
 
-by_both = pytest.mark.parametrize("open_lake", ["auto", "spark"], indirect=True)
+by_both = pytest.mark.parametrize("open_lake", BY_BOTH, indirect=True)
 """In this process, and by Spark."""
 
 

@@ -26,13 +26,12 @@ if TYPE_CHECKING:
     from tests.lake.conftest import Columns
     from tests.stage.landed import Row, Source, Window
 
-pytestmark = pytest.mark.spark
-
 
 def _with(schema: Any, *columns: Any) -> Any:
     return dataclasses.replace(schema, columns=(*schema.columns, *columns), scn_from=Scn(500))
 
 
+@pytest.mark.spark
 def test_added_columns_are_followed(
     open_lake: Callable[..., Lake],
     source: Source,
@@ -121,6 +120,7 @@ def test_added_columns_are_followed(
         assert caught.value.hint
 
 
+@pytest.mark.spark
 @pytest.mark.slow  # its rule is the one of a column that is left out later
 def test_a_dropped_column_stays_and_is_null_in_what_is_written_from_then_on(
     open_lake: Callable[..., Lake],
@@ -216,6 +216,7 @@ def filled(source: Source, row: Callable[..., Row], lake: Lake) -> dict[int, str
     return ids
 
 
+@pytest.mark.spark
 def test_a_renamed_column_keeps_its_values_in_the_mirror(
     open_lake: Callable[..., Lake],
     source: Source,
@@ -253,6 +254,7 @@ def test_a_renamed_column_keeps_its_values_in_the_mirror(
         plain.to_pyarrow_table()
 
 
+@pytest.mark.spark
 @pytest.mark.slow
 def test_a_rename_that_is_cut_short_goes_on_and_the_past_stays_as_it_was(
     open_lake: Callable[..., Lake],
@@ -322,6 +324,7 @@ def test_nothing_is_prepared_before_the_first_snapshot(
     assert lake.table(source.schema.table).position().mirror_scn is None
 
 
+@pytest.mark.spark
 def test_a_column_that_is_left_out_later_is_null_from_then_on(
     open_lake: Callable[..., Lake],
     source: Source,

@@ -18,12 +18,10 @@ from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA
 from tests.delta.vectors import with_vectors
+from tests.lake.who_merges import BY_BOTH
 from tests.stage.landed import Row, Source, Window
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.parametrize("open_lake", ["auto", "spark"], indirect=True),
-]
+pytestmark = pytest.mark.parametrize("open_lake", BY_BOTH, indirect=True)
 READ_AT = 100
 
 
@@ -132,6 +130,7 @@ def test_what_meets_rows_of_a_late_commit_waits_for_it(
     assert rows(tmp_path / "lake", source.schema) == source.state(third.scn_high)
 
 
+@pytest.mark.spark
 def test_a_late_commit_from_before_rows_went_with_a_partition_is_refused(
     landed: tuple[Window, Window],
     open_lake: Callable[..., DeltaLake],

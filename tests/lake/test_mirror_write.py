@@ -58,7 +58,8 @@ def _insert(source: Source, key: int) -> Window:
 def test_a_small_mirror_is_written_without_spark(
     tmp_path: Path, source: Source, mirror: Mirror
 ) -> None:
-    """A chunk and keys that it cannot have are appended; rows of its files are exchanged, or marked where vectors are switched on."""
+    """A chunk and keys that it cannot have are appended; rows of its files are exchanged, or marked where vectors are switched on.
+    So are the rows of a snapshot that is read again, and all where the mirror is written from its change log."""
     lake = _lake(tmp_path)
     assert _snapshot(source, lake).write.way == "append"
     assert _insert(source, 50).apply(lake).write == MirrorWrite(
@@ -66,6 +67,14 @@ def test_a_small_mirror_is_written_without_spark(
     )
     done = _update(source, "rewritten").apply(lake)
     assert str(done.write) == "copy-on-write without Spark: mirror of 0.0 MB"
+    again, table = source.chunk(snapshot="again"), lake.table(source.schema.table)
+    done = again.apply(lake)
+    assert (done.rows_inserted, done.rows_updated, done.rows_deleted) == (0, 10, 0)
+    assert str(done.write) == "copy-on-write without Spark: mirror of 0.0 MB"
+    assert table.delete_missing_keys("again", again.manifest.scn).rows_deleted == 0
+    before = mirror(source.schema, hidden=True)
+    assert table.rebuild_mirror(source.schema) == 10
+    assert mirror(source.schema, hidden=True) == before
     with_vectors(DEFAULT_PATHS.path("mirror", str(tmp_path / "lake"), "shop", source.schema.table))
     window = _update(source, "marked")
     assert window.apply(lake).write.way == "deletion vectors"

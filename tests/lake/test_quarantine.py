@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from cdc_core.lake.lake import Lake
     from tests.stage.landed import Row
 
-pytestmark = pytest.mark.spark
-
 
 class Killed(BaseException):
     """The process ends here."""
@@ -100,6 +98,7 @@ def quarantine(path: Path, *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in columns) for row in rows.to_pylist()]
 
 
+@pytest.mark.spark
 def test_the_mirror_is_right_but_for_the_rows_in_quarantine(
     lake: Lake,
     source: Source,

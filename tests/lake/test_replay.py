@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from cdc_core.schema.table import TableSchema
     from tests.stage.landed import Row, Source
 
-pytestmark = pytest.mark.spark
-
 
 def _random_work(
     source: Source, row: Callable[..., Row], rng: random.Random, transactions: int
@@ -61,6 +59,7 @@ def _random_work(
             tx.commit()
 
 
+@pytest.mark.spark
 def test_random_load_replays_crashes_and_damage(
     open_lake: Callable[..., Lake],
     source: Source,
@@ -112,6 +111,7 @@ def test_random_load_replays_crashes_and_damage(
     assert mirror(source.schema, hidden=True) == before
 
 
+@pytest.mark.spark
 def test_small_tables_are_looked_through_in_hand(
     open_lake: Callable[..., Lake],
     source: Source,

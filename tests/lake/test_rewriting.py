@@ -38,18 +38,19 @@ from cdc_core.lake.lake import Lake
 from cdc_core.lake.mirror import copy_on_write as rewriting
 from cdc_core.lake.mirror.copy_on_write import rewrite_files
 from cdc_core.lake.mirror.files import MirrorFiles, MirrorVersion
-from cdc_core.lake.mirror.merge import KeyRule, run_merge
-from cdc_core.lake.mirror.merge_audit import SentRows
+from cdc_core.lake.mirror.merge import KeyRule, MergeRule, ReplaceRule, run_merge
+from cdc_core.lake.mirror.merge_audit import SentReplacement, SentRows
 from cdc_core.lake.mirror.ways import choose
 from cdc_core.lake.rows.staging import staged_rows
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.stage.layout import mirror_schema
 from cdc_core.stage.merge import WindowMerge
 from cdc_core.stage.reduction import source_schema
+from cdc_core.stage.snapshot import replacing
 from tests.jvm import small_session
 from tests.lake.test_foreign_writer import append_foreign
 from tests.stage.landed import Row, Source, Window, order, orders_schema
-from tests.stage.merges import COVERED, KINDS, random_case
+from tests.stage.merges import COVERED, KINDS, Case, random_case
 
 Mirror = Callable[..., list[Row]]
 
@@ -618,19 +619,51 @@ def _held(work: TableWork) -> list[str]:
 )
 def test_both_forms_make_the_same_mirror(tmp_path: Path, spark_process: None, kind: str) -> None:
     """Spark's MERGE and the rewriting, of the same mirror and window, leave the same rows and count alike."""
-    session = small_session(tmp_path / "lake")
     case = random_case(Random(kind), kind)
     sent = pa.Table.from_pylist(case.source, source_schema(case.schema))
+    rule = KeyRule(schema=case.schema, absent=case.absent, covered_scn=COVERED)
+    _check_both_forms(tmp_path, case, case.mirror, rule, sent, SentRows(case.schema, None, {}))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("way", ["the-truth", "in-the-place-of-keys", "keys-go-up-to-an-SCN"])
+def test_both_forms_of_other_rules_make_the_same_mirror(
+    tmp_path: Path, spark_process: None, way: str
+) -> None:
+    """Rows of a mirror are double where keys are replaced."""
+    case = random_case(Random(4), "composite")
+    sent = pa.Table.from_pylist(case.source, source_schema(case.schema))
+    if way == "the-truth":
+        rule = KeyRule(schema=case.schema, absent=case.absent, covered_scn=COVERED, is_truth=True)
+        _check_both_forms(tmp_path, case, case.mirror, rule, sent, SentRows(case.schema, None, {}))
+        return
+    columns, key = mirror_schema(case.schema), list(case.schema.key)
+    is_row = pc.equal(sent["_cdc_kind"], "row" if way == "in-the-place-of-keys" else "none")
+    rows = sent.filter(is_row).select(columns.names).cast(columns)
+    replaced = replacing(rows, sent.filter(pc.invert(is_row)).select(key), case.schema)
+    counted = SentReplacement(case.schema, {}, landed=len(rows))
+    scn = None if len(rows) else 20
+    replace_rule = ReplaceRule(case.schema, scn)
+    _check_both_forms(tmp_path, case, case.mirror * 2, replace_rule, replaced, counted)
+
+
+def _check_both_forms(
+    tmp_path: Path,
+    case: Case,
+    held: list[Row],
+    rule: MergeRule,
+    sent: pa.Table,
+    counted: SentRows | SentReplacement,
+) -> None:
+    session = small_session(tmp_path / "lake")
     ours, sparks = (
         TableWork(str(tmp_path / name), "shop", case.schema.table, 0, no_fence, lambda: session)
         for name in ("ours", "sparks")
     )
     for work in (ours, sparks):
-        rows = pa.Table.from_pylist(case.mirror, mirror_schema(case.schema))
+        rows = pa.Table.from_pylist(held, mirror_schema(case.schema))
         write_deltalake(work.mirror, rows)
     commit = CommitInfo(doing="merging", metadata="{}", txn=("a", 1))
-    rule = KeyRule(schema=case.schema, absent=case.absent, covered_scn=COVERED)
-    counted = SentRows(case.schema, None, {})
     list(counted.counting(iter([sent])))
     with staged_rows(sparks, session, iter([sent]), counted) as staged:
         [wanted] = run_merge(sparks, staged, rule, commit)

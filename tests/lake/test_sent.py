@@ -13,11 +13,10 @@ import pytest
 from cdc_core.config import LakeConfig
 from cdc_core.delta.appending import NewFile
 from cdc_core.errors import RowCountError
-from cdc_core.lake.apply.missing_keys import _without
 from cdc_core.lake.apply.windows import _check_appended
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.mirror.merge import ReplaceRule, run_merge
-from cdc_core.lake.mirror.merge_audit import SentChunk, SentRows, check_removed
+from cdc_core.lake.mirror.merge_audit import SentReplacement, SentRows, check_removed
 from cdc_core.lake.rows.executors import StagedWindow
 from cdc_core.lake.rows.staging import StagedRows
 from cdc_core.lake.table_context import TableWork, no_fence
@@ -130,24 +129,35 @@ def test_the_change_log_gives_back_what_was_written(appended: int) -> None:
         _check_appended({}, 3, written(appended))
 
 
-CHUNK = {"rows_sent": 3, "keys_sent": 4, "keys": 4, "keys_in_all": 4}
+def replacing_part(rows: tuple[int, ...], keys: tuple[int, ...]) -> pa.Table:
+    """Rows of a chunk, and the keys that they, or nothing, come in the place of."""
+    return part(*((one, "row", READ) for one in rows), *((one, "del", READ) for one in keys))
+
+
+CHUNK = replacing_part((1, 2, 3), (1, 2, 3, 4))
 """Three rows of a chunk, and a key that was asked for and that Oracle does not have."""
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        pytest.param({"rows_sent": 4, "keys_sent": 5, "keys": 5, "keys_in_all": 5}, id="a-row-too-many"),
-        pytest.param({"keys": 3, "keys_in_all": 3}, id="a-key-twice"),
-        pytest.param({"keys_in_all": 5}, id="a-row-whose-key-stays"),
-        pytest.param({"keys_sent": 2, "keys": 2, "keys_in_all": 2}, id="a-row-that-is-double"),
+        pytest.param(replacing_part((1, 2, 3, 5), (1, 2, 3, 4, 5)), id="a-row-too-many"),
+        pytest.param(replacing_part((1, 2, 3), (1, 2, 3, 3)), id="a-key-twice"),
+        pytest.param(replacing_part((1, 2, 5), (1, 2, 3, 4)), id="a-row-whose-key-stays"),
+        pytest.param(replacing_part((1, 1, 2), (1, 2)), id="a-row-that-is-double"),
     ],
-)  # fmt: skip
-def test_a_chunk_is_merged_as_it_landed_or_not_at_all(wrong: dict[str, int]) -> None:
-    assert SentChunk.counted(CHUNK, 3, {}).rows == 3
-    assert SentChunk.counted(CHUNK, 9, {}).rows == 3, "windows have changed the other six since"
+)
+def test_a_chunk_is_merged_as_it_landed_or_not_at_all(wrong: pa.Table) -> None:
+    for landed in (3, 9):  # windows have changed the other six since
+        sent = SentReplacement(orders_schema(), {}, landed=landed)
+        assert list(sent.counting([CHUNK])) == [CHUNK]
+        assert sent.rows == 3
+    sent = SentReplacement(orders_schema(), {}, landed=3)
     with pytest.raises(RowCountError, match="not those that landed"):
-        SentChunk.counted({**CHUNK, **wrong}, 3, {})
+        list(sent.counting([wrong]))
+    parts = [replacing_part((1, 2), (1, 2)), replacing_part((3, 4), (3, 4))]
+    with pytest.raises(RowCountError, match="not those that landed"):
+        list(SentReplacement(orders_schema(), {}, landed=3).counting(parts))
 
 
 class Scripted:
@@ -177,7 +187,8 @@ def work() -> TableWork:
 
 def replaced(spark: Any) -> list[Any]:
     """Three rows of a chunk that landed replace what the mirror has of their keys."""
-    sent = SentChunk.of_frame(spark, orders_schema(), 3, {})
+    sent = SentReplacement(orders_schema(), {}, landed=3)
+    list(sent.counting([CHUNK]))
     info = work().info("replacing", "{}", ("app", 1))
     return run_merge(work(), StagedRows(spark, sent), ReplaceRule(orders_schema()), info)
 
@@ -195,19 +206,12 @@ def replaced(spark: Any) -> list[Any]:
     ],
 )
 def test_a_mirror_takes_a_chunk_as_it_was_sent(found: list[Any], *, fits: bool) -> None:
-    spark = Scripted(found, CHUNK)
+    spark = Scripted(found)
     if fits:
         assert replaced(spark) == found
         return
     with pytest.raises(RowCountError, match="MERGE reported other row counts"):
         replaced(spark)
-
-
-def test_what_is_not_as_it_landed_is_not_merged() -> None:
-    spark = Scripted(counts(4, 0, 4), {**CHUNK, "rows_sent": 4})
-    with pytest.raises(RowCountError, match="not those that landed"):
-        replaced(spark)
-    assert spark.statements == []
 
 
 @pytest.mark.parametrize(
@@ -223,15 +227,13 @@ def test_what_is_not_as_it_landed_is_not_merged() -> None:
     ],
 )
 def test_what_is_gone_goes(found: list[Any], keys: int | None, *, fits: bool) -> None:
-    def remove() -> list[Any]:
-        return _without(work(), Scripted(found), "s1/gone", 100, orders_schema(), "{}", ("a", 1), keys)  # fmt: skip
-
-    if fits:
-        check_removed(found, keys, {})
-        assert remove() == found
-        return
-    with pytest.raises(RowCountError, match="MERGE reported other row counts"):
-        remove()
+    sent = SentReplacement(orders_schema(), {}, there=keys or 0)
+    for check in (sent.check, lambda counts: check_removed(counts, keys, {})):
+        if fits:
+            check(found)
+            continue
+        with pytest.raises(RowCountError, match="MERGE reported other row counts"):
+            check(found)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 3])

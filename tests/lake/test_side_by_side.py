@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from tests.lake.conftest import Columns
     from tests.stage.landed import Row, Source
 
-pytestmark = pytest.mark.spark
 
-
+@pytest.mark.spark
 def test_tables_are_merged_side_by_side(
     open_lake: Callable[..., Lake],
     make_source: Callable[..., Source],

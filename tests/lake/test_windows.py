@@ -10,6 +10,7 @@ from cdc_core.errors import DuplicateKeyError, NotYetError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
+from tests.lake.who_merges import BY_BOTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,10 +19,7 @@ if TYPE_CHECKING:
     from tests.lake.conftest import Columns
     from tests.stage.landed import Row, Source
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.parametrize("open_lake", ["auto", "spark"], indirect=True),
-]
+pytestmark = pytest.mark.parametrize("open_lake", BY_BOTH, indirect=True)
 
 
 def test_windows_leave_the_mirror_as_the_table_was(

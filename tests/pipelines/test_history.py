@@ -191,12 +191,8 @@ def test_who_has_a_history_is_configured_by_table(
                 list(pipeline.keep_history([table_id("TWO")]))
 
 
-@pytest.mark.spark
-def test_rows_known_by_rowid_have_a_history_under_names_of_ones_own(
-    tmp_path: Path, spark_process: None
-) -> None:
+def test_rows_known_by_rowid_have_a_history_under_names_of_ones_own(tmp_path: Path) -> None:
     """Each deletion and each insertion is a row of its own; states are made by one column's changes."""
-    del spark_process
     with running_oracle() as oracle:
         oracle.run("CREATE TABLE T (A NUMBER(9), B NUMBER(9))", "INSERT INTO T VALUES (1, 1)")
         table = {"name": f"{OWNER}.T", "identity": "rowid", "history_columns": ["A"]}
@@ -234,12 +230,8 @@ def test_rows_known_by_rowid_have_a_history_under_names_of_ones_own(
             assert found == [(1, 2, False, "u"), (2, 3, False, "d"), (2, 3, True, None)]
 
 
-@pytest.mark.spark
-def test_a_row_that_was_deleted_stays_with_the_time_of_its_deletion(
-    tmp_path: Path, spark_process: None
-) -> None:
+def test_a_row_that_was_deleted_stays_with_the_time_of_its_deletion(tmp_path: Path) -> None:
     """Deletions, changes of key, keys that come back, and a TRUNCATE; the mirror has living rows alone."""
-    del spark_process
     with running_oracle() as oracle:
         oracle.run(
             "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(9))",

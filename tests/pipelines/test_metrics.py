@@ -92,8 +92,7 @@ def logged(config: Any, table: str) -> list[dict[str, Any]]:
     return list(found.to_pylist())
 
 
-@pytest.mark.spark
-def test_a_scrape_counts_what_was_loaded(tmp_path: Path, port: int, spark_process: None) -> None:
+def test_a_scrape_counts_what_was_loaded(tmp_path: Path, port: int) -> None:
     """Each number beside one that was counted in another way: in Oracle, in the change log, in the reports, in landing."""
     with running_oracle() as oracle:
         oracle.run(

@@ -68,9 +68,8 @@ def config_of(oracle: Oracle, folder: Path, kafka: KafkaBroker, **more: Any) -> 
     )
 
 
-@pytest.mark.spark
 def test_each_event_arrives_once(
-    tmp_path: Path, kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch, spark_process: None
+    tmp_path: Path, kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows of a snapshot, changes, a changed key; the publisher dies in twelve places."""
     monkeypatch.setattr(tables, "EVENTS_PER_TRANSACTION", 7)
@@ -129,8 +128,7 @@ def form(image: dict[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
-@pytest.mark.spark
-def test_a_source_may_begin_now(tmp_path: Path, kafka: KafkaBroker, spark_process: None) -> None:
+def test_a_source_may_begin_now(tmp_path: Path, kafka: KafkaBroker) -> None:
     with running_oracle() as oracle:
         oracle.run(DDL, "INSERT INTO T (ID) VALUES (1)")
         more = {"begin": "now", "topic_prefix": "now", "tombstones": False}
@@ -147,10 +145,9 @@ def test_a_source_may_begin_now(tmp_path: Path, kafka: KafkaBroker, spark_proces
         assert position["changes"] == 0
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("begin", ["beginning", "now"])
 def test_events_of_delta_tables_that_were_begun_again_arrive_once(
-    tmp_path: Path, kafka: KafkaBroker, begin: str, spark_process: None
+    tmp_path: Path, kafka: KafkaBroker, begin: str
 ) -> None:
     """What the old change log had and was not out comes first; nothing of it comes again while the new one has not begun."""
     with running_oracle() as oracle:
@@ -185,9 +182,8 @@ MOVES = [
 ]
 
 
-@pytest.mark.spark
 def test_topics_beside_the_tables_get_each_message_once(
-    tmp_path: Path, kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch, spark_process: None
+    tmp_path: Path, kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Transactions over two tables, definitions, heartbeats; events know their place in their transaction; the publisher dies often."""
     monkeypatch.setattr(tables, "EVENTS_PER_TRANSACTION", 3)

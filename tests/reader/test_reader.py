@@ -91,9 +91,8 @@ def test_a_cut_is_oracle_as_of_one_scn(
             lake.table("SHOP.NONE")
 
 
-@pytest.mark.spark
 def test_what_neither_log_nor_positions_prove_is_refused(
-    oracle: Oracle, config: SourceConfig, tmp_path: Path, spark_process: None
+    oracle: Oracle, config: SourceConfig, tmp_path: Path
 ) -> None:
     with Pipeline(config) as pipeline:
         list(pipeline.run_once())
@@ -122,9 +121,8 @@ def test_what_neither_log_nor_positions_prove_is_refused(
         assert list(lake.at(newest).left_out()) == [TWO]
 
 
-@pytest.mark.spark
 def test_each_change_comes_once_late_commits_and_snapshots_included(
-    oracle: Oracle, config: SourceConfig, tmp_path: Path, spark_process: None
+    oracle: Oracle, config: SourceConfig, tmp_path: Path
 ) -> None:
     with Pipeline(config) as pipeline:
         list(pipeline.run_once())

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import deltalake
-import pytest
 
 from cdc_core.steps import Pipeline
 from oracle_embedded.openlogreplicator import OpenLogReplicator
@@ -27,8 +26,7 @@ def logged(path: Path) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.spark
-def test_all_readers_write_the_same_delta_tables(tmp_path: Path, spark_process: None) -> None:
+def test_all_readers_write_the_same_delta_tables(tmp_path: Path) -> None:
     """With a DDL between the changes, a change of key, and a TRUNCATE that is followed."""
     with running_oracle() as oracle:
         oracle.run(

@@ -12,18 +12,25 @@ import pytest
 
 from cdc_core.errors import CdcError, DecodeError, DuplicateKeyError, LakeError
 from cdc_core.stage.layout import mirror_schema
-from cdc_core.stage.merge import KeyValues, TruncationMerge, WindowMerge, places_of
+from cdc_core.stage.merge import (
+    KeyValues,
+    ReplaceMerge,
+    TruncationMerge,
+    WindowMerge,
+    places_of,
+)
 from cdc_core.stage.reduction import source_schema
+from cdc_core.stage.snapshot import replacing
 from tests.stage.merges import ABSENT, COVERED, KINDS, READ, Case, keyed, random_case
 
 Row = dict[str, Any]
 
 
-def merged(case: Case) -> tuple[list[Row], tuple[int, int, int]]:
+def merged(case: Case, *, is_truth: bool = False) -> tuple[list[Row], tuple[int, int, int]]:
     """The mirror after the window, from files of a few rows each, and what was inserted, updated and deleted."""
     merge = WindowMerge(
         pa.Table.from_pylist(case.source, source_schema(case.schema)), case.schema, case.absent,
-        covered_scn=COVERED, read_scn=case.read_scn,
+        covered_scn=COVERED, read_scn=case.read_scn, is_truth=is_truth,
     )  # fmt: skip
     columns = mirror_schema(case.schema)
     files = [
@@ -40,7 +47,7 @@ def merged(case: Case) -> tuple[list[Row], tuple[int, int, int]]:
     return pa.concat_tables([*parts, merge.inserted()]).to_pylist(), counts
 
 
-def expected(case: Case) -> tuple[list[Row], tuple[int, int, int]]:
+def expected(case: Case, *, is_truth: bool = False) -> tuple[list[Row], tuple[int, int, int]]:
     """The same by the words of the rule."""
     left, found = [], [0, 0, 0]
     names = mirror_schema(case.schema).names
@@ -54,7 +61,8 @@ def expected(case: Case) -> tuple[list[Row], tuple[int, int, int]]:
         newer = [
             one
             for _, one in own
-            if None not in position and (one["_cdc_commit_scn"], one["_cdc_ordinal"]) > position
+            if is_truth
+            or (None not in position and (one["_cdc_commit_scn"], one["_cdc_ordinal"]) > position)
         ]
         if not newer:
             left.append(row)
@@ -63,11 +71,11 @@ def expected(case: Case) -> tuple[list[Row], tuple[int, int, int]]:
         if one["_cdc_kind"] == "del":
             found[2] += 1
             continue
-        distance = 2**63 - 2 - position[1]
-        is_seen = distance <= 2**32 and one["_cdc_new_scn"] <= position[0] + distance
-        if one["_cdc_new"] and not is_seen:
+        distance = 2**63 - 2 - (position[1] or 0)
+        is_seen = distance <= 2**32 and one["_cdc_new_scn"] <= (position[0] or 0) + distance
+        if one["_cdc_new"] and not (is_seen or is_truth):
             raise DuplicateKeyError("double", hint="-")
-        if one["_cdc_lost"] and one["_cdc_missing"]:
+        if one["_cdc_lost"] and one["_cdc_missing"] and not is_truth:
             raise DecodeError("lost", hint="-")
         kept = {*case.schema.key, *one["_cdc_missing"]}
         left.append({name: (row if name in kept else one)[name] for name in names})
@@ -103,17 +111,47 @@ def in_order(rows: list[Row]) -> list[str]:
     return sorted(repr(list(row.items())) for row in rows)
 
 
+@pytest.mark.parametrize("is_truth", [False, True], ids=["newer", "the-truth"])
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_rows_become_what_merge_makes_of_them(kind: str) -> None:
-    """Keys of every kind, NULL among them; positions before, at and behind the row's own; columns that are missing."""
+def test_rows_become_what_merge_makes_of_them(kind: str, *, is_truth: bool) -> None:
+    """Keys of every kind, NULL among them; positions before, at and behind the row's own, which
+    make no difference to the truth; columns that are missing."""
     done = np.zeros(3, dtype=int)
     for seed in range(12):
         case = random_case(Random(seed), kind)
-        rows, counts = merged(case)
-        wanted, wanted_counts = expected(case)
+        rows, counts = merged(case, is_truth=is_truth)
+        wanted, wanted_counts = expected(case, is_truth=is_truth)
         assert (in_order(rows), counts) == (in_order(wanted), wanted_counts), seed
         done += counts
     assert done.all(), "every kind of change took place"
+
+
+@pytest.mark.parametrize("scn", [None, 20], ids=["all", "up-to-an-SCN"])
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_rows_come_in_the_place_of_all_of_their_keys(kind: str, scn: int | None) -> None:
+    """Of a mirror that has each row twice. Up to an SCN, keys go and none comes."""
+    case = random_case(Random(3), kind)
+    columns, key = mirror_schema(case.schema), list(case.schema.key)
+    come = [one for one in case.source if one["_cdc_kind"] == "row" and scn is None]
+    gone = [one for one in case.source if one not in come]
+    rows = pa.Table.from_pylist(come, columns)
+    keys = pa.Table.from_pylist(gone, columns).select(key)
+    merge = ReplaceMerge(replacing(rows, keys, case.schema), case.schema, scn)
+    there = pa.Table.from_pylist(case.mirror * 2, columns)
+    effects = merge.effects(there)
+    found = [*merge.merged(there, effects).to_pylist(), *merge.inserted().to_pylist()]
+    stay = [
+        row
+        for row in there.to_pylist()
+        if (scn is not None and row["_cdc_commit_scn"] > scn)
+        or not any(_is_equal(one, row, case.schema.key) for one in case.source)
+    ]
+    assert in_order(found) == in_order([*stay, *rows.to_pylist()])
+    counts = merge.rows_inserted, merge.rows_updated, merge.rows_deleted
+    assert counts == (len(come), 0, len(there) - len(stay))
+    assert 0 < len(stay) < len(there)
+    near = merge.near(there.select(key))
+    assert set(np.flatnonzero(effects.deletes)) <= set(near.tolist())
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.catalog import Registration
 from cdc_core.lake.comparison.sides import MirrorComparison
 from cdc_core.lake.lake import Lake, TableLake
-from cdc_core.lake.mirror.merge import ArrowRule, KeyRule, TruncationRule
+from cdc_core.lake.mirror.merge import KeyRule, MergeRule, TruncationRule
 from cdc_core.lake.side_tables.positions import Positions
 from cdc_core.lake.side_tables.source_tables import SideTableName
 from cdc_core.lake.table_context import DeltaPosition, Fence, no_fence
@@ -139,7 +139,7 @@ class MemoryTable:
             values = {own: row[name] for name, own in names.items()}
             self.rows[_key(schema, values)] = (values, row[COMMIT_SCN], row[ORDINAL])
 
-    def take(self, rule: ArrowRule, rows: pa.Table) -> int:
+    def take(self, rule: MergeRule, rows: pa.Table) -> int:
         """Let rows change the mirror by their rule; how many it deleted."""
         merge, mirror = rule.in_arrow(rows), self.mirror(rule.columns)
         merged = merge.merged(mirror, merge.effects(mirror))

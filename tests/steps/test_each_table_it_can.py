@@ -14,7 +14,6 @@ from cdc_core.steps import Pipeline
 from oracle_embedded.database import ADMIN
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 
-pytestmark = pytest.mark.spark
 ONE, TWO = TableId(OWNER, "ONE"), TableId(OWNER, "TWO")
 
 
@@ -37,7 +36,7 @@ def _window(oracle: Oracle, pipeline: Pipeline, value: str) -> None:
 
 
 def test_a_paused_table_takes_neither_proof_nor_replay_from_the_others(
-    oracle: Oracle, tmp_path: Path, spark_process: None
+    oracle: Oracle, tmp_path: Path
 ) -> None:
     config = oracle.config(tmp_path, "ONE", "TWO")
     with Pipeline(config) as pipeline:

@@ -244,7 +244,6 @@ def read_again(source: Source) -> None:
     source.run()
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("layers", [("mirror", "changelog"), ("mirror",)], ids=["both", "mirror"])
 def test_rows_that_were_read_again_and_lost_stop_the_table(
     source: Source, layers: tuple[str, ...]

@@ -18,10 +18,7 @@ from tests.steps.harness import source_of
 T = TableId("DEMO", "T")
 
 
-@pytest.mark.spark
-def test_a_key_held_as_a_decimal_takes_chunks_windows_and_replays(
-    tmp_path: Path, spark_process: None
-) -> None:
+def test_a_key_held_as_a_decimal_takes_chunks_windows_and_replays(tmp_path: Path) -> None:
     """Chunks by ranges of the key, keys that change, rows read again by a condition on the key, and a replay."""
     with running_oracle() as oracle:
         oracle.run(

@@ -41,14 +41,13 @@ def loses_a_commit(mirror: Path) -> None:
     (mirror / "_delta_log" / f"{1:020}.json").unlink()
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("damage", "aside"),
     [(is_removed, []), (loses_half_a_commit, [".damaged-1"]), (loses_a_commit, [".damaged-1"])],
     ids=["removed", "half-a-commit", "a-gap"],
 )
 def test_a_lost_mirror_comes_back(
-    tmp_path: Path, spark_process: None, damage: Callable[[Path], None], aside: list[str]
+    tmp_path: Path, damage: Callable[[Path], None], aside: list[str]
 ) -> None:
     """By the one command that the error names; what cannot be read is kept beside it."""
     with running_oracle() as oracle:
@@ -77,9 +76,8 @@ def test_a_lost_mirror_comes_back(
         assert verdict == Verdict(20, 20, 0, 0, 0, 0)
 
 
-@pytest.mark.spark
 def test_a_mirror_that_somebody_restored_comes_back_by_the_words_that_name_it(
-    tmp_path: Path, spark_process: None
+    tmp_path: Path,
 ) -> None:
     """The error's command, then the one that takes the table up again."""
     with running_oracle() as oracle:
@@ -115,8 +113,7 @@ def test_a_table_without_a_complete_snapshot_has_nothing_to_rebuild(tmp_path: Pa
                 pipeline.rebuild_mirror(T)
 
 
-@pytest.mark.spark
-def test_both_tables_come_back_from_landing(tmp_path: Path, spark_process: None) -> None:
+def test_both_tables_come_back_from_landing(tmp_path: Path) -> None:
     with running_oracle() as oracle:
         oracle.run(
             "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(30))",

@@ -15,8 +15,6 @@ from cdc_core.steps import Pipeline
 from tests.invariants.compare import Verdict, compare
 from tests.oracle.embedded import Oracle, running_oracle
 
-pytestmark = pytest.mark.spark
-
 BIG = 12345678901234567890123456789012345678
 
 
@@ -62,9 +60,12 @@ def _made(path: Path, merge: str = "auto") -> Iterator[Damaged]:
             yield Damaged(oracle, pipeline, mirror)
 
 
-@pytest.fixture(scope="module", params=["auto", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module",
+    params=["auto", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.spark])],
+)
 def made(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, spark_process: None
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Damaged]:
     """Compared in this process, and by Spark."""
     with _made(tmp_path_factory.mktemp("damaged"), request.param) as damaged:
@@ -137,9 +138,7 @@ def test_more_differing_keys_than_a_list_holds_are_read_as_a_whole_table(
     assert made.judge(found.scn).is_equal
 
 
-def test_columns_with_other_names_since_are_compared_by_their_own(
-    tmp_path: Path, spark_process: None
-) -> None:
+def test_columns_with_other_names_since_are_compared_by_their_own(tmp_path: Path) -> None:
     """No window has the DDL yet. By the names of the position, a column would be compared with another one's values; so its key, too."""
     with _made(tmp_path) as made:
         made.oracle.run(

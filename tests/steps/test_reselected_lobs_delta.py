@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from deltalake import DeltaTable
 
 from cdc_core.model.identifiers import TableId
@@ -14,8 +13,7 @@ from tests.oracle.embedded import OWNER, running_oracle
 DOCS = TableId(OWNER, "DOCS")
 
 
-@pytest.mark.spark
-def test_lobs_of_which_the_redo_has_a_part_reach_delta(tmp_path: Path, spark_process: None) -> None:
+def test_lobs_of_which_the_redo_has_a_part_reach_delta(tmp_path: Path) -> None:
     with running_oracle() as oracle:
         oracle.run(
             "CREATE TABLE DOCS (ID NUMBER(9) PRIMARY KEY, C CLOB, B BLOB)",

@@ -115,9 +115,8 @@ def test_a_filter_needs_a_captured_table(oracle: Oracle, tmp_path: Path) -> None
         oracle.config(tmp_path, "T", snapshot={"select_overrides": {"SHOP.NONE": "ID > 1"}})
 
 
-@pytest.mark.spark
 def test_reconcile_compares_the_rows_of_the_filter_and_repairs_them(
-    oracle: Oracle, tmp_path: Path, spark_process: None
+    oracle: Oracle, tmp_path: Path
 ) -> None:
     config = oracle.config(
         tmp_path,

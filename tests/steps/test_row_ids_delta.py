@@ -91,10 +91,7 @@ def check(oracle: Oracle, pipeline: Pipeline, path: Path) -> None:
     assert Counter(map(tuple, found)) == Counter(rows)
 
 
-@pytest.mark.spark
-def test_a_table_without_a_key_that_has_lobs_reaches_delta(
-    tmp_path: Path, spark_process: None
-) -> None:
+def test_a_table_without_a_key_that_has_lobs_reaches_delta(tmp_path: Path) -> None:
     """Rows of LOBs in pieces, on both paths, taken back and replayed."""
     with running_oracle(release="23ai") as oracle:
         big = "RPAD(TO_CLOB('x'), 3000, 'y') || RPAD('z', 3000, 'z')"

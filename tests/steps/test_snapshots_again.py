@@ -14,11 +14,9 @@ from cdc_core.steps import Pipeline
 from tests.invariants.compare import Verdict, compare
 from tests.oracle.embedded import Oracle, running_oracle
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture(scope="module")
-def oracle(spark_process: None) -> Iterator[Oracle]:
+def oracle() -> Iterator[Oracle]:
     with running_oracle() as running:
         running.run(
             "CREATE TABLE T (ID NUMBER PRIMARY KEY, NOTE VARCHAR2(30))",

@@ -733,9 +733,8 @@ class WholeLake:
         return DeltaLake.open(config, source)
 
 
-@pytest.mark.spark
 def test_the_way_out_of_a_mirror_whose_files_are_gone_works_as_typed(
-    oracle: Oracle, tmp_path: Path, spark_process: None
+    oracle: Oracle, tmp_path: Path
 ) -> None:
     way = Way(
         fault=lost_rows("mirror"),

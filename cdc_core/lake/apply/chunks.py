@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -26,37 +25,19 @@ from cdc_core.delta.appending import CommitInfo, NewFile, remove_file, write_fil
 from cdc_core.delta.history import read_log
 from cdc_core.lake.apply.chunk_files import LandedChunk, changelog_files, mirror_files
 from cdc_core.lake.apply.emptied_partitions import refuse_older
-from cdc_core.lake.apply.missing_keys import (
-    asked_keys,
-    double_keys,
-    holds_alone,
-    later_sql,
-    of_chunk,
-    replaced_report,
-)
-from cdc_core.lake.apply.truncation import truncated_scn
+from cdc_core.lake.apply.missing_keys import asked_keys, double_keys, holds_alone
+from cdc_core.lake.apply.replacing import ReplacingRows, replaced_report
 from cdc_core.lake.definitions.evolution import settle_schema
 from cdc_core.lake.mirror.merge import ReplaceRule
-from cdc_core.lake.mirror.merge_audit import SentChunk
-from cdc_core.lake.mirror.write import ChangeRows, MirrorChange, write
-from cdc_core.lake.rows.logged_changes import rows_sql
-from cdc_core.lake.rows.staging import StagedRows
+from cdc_core.lake.mirror.write import MirrorChange, write
 from cdc_core.lake.table_context import TableWork
-from cdc_core.lake.tables import (
-    CHANGELOG_INDEXED,
-    MIRROR_INDEXED,
-    columns_of,
-    listed,
-    quote_name,
-    same_key,
-    spark_type,
-)
+from cdc_core.lake.tables import CHANGELOG_INDEXED, MIRROR_INDEXED
 from cdc_core.landing.manifest import ChunkManifest, moment_of
 from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.schema.table import TableSchema
-from cdc_core.spark.session import translated
-from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema, mirror_schema
-from cdc_core.stage.snapshot import ChunkRows, deletions
+from cdc_core.stage.changes import bounds_of
+from cdc_core.stage.layout import change_schema, mirror_schema
+from cdc_core.stage.snapshot import ChunkRows, are_double, deletions
 
 
 def apply_chunk(
@@ -84,7 +65,8 @@ def apply_chunk(
     reached = max(position or 0, mirror.transactions.get(work.window_app, 0))
     metadata = _metadata(work, manifest, max(reached, manifest.read_up_to))
     landed = ChunkRows(paths, manifest.schema, schema)
-    if landed.have_double_keys():
+    keys = landed.keys()
+    if are_double(keys):
         raise double_keys(work, schema, f"chunk {manifest.number}")
     # A list of keys that was read ahead of the position says nothing of rows that windows up to its
     # SCN may still change.
@@ -108,9 +90,11 @@ def apply_chunk(
             write=MirrorWrite("append", "the mirror holds this snapshot alone"),
         )
     info = work.info("replacing a chunk's keys in the mirror", metadata, (app, 1))
-    rows = _ReplacingRows(work, chunk, schema)
-    taken = write(work, MirrorChange(rows=rows, rule=ReplaceRule(schema), commit=info))
-    return replaced_report(work, taken.counts, manifest.rows, started, taken.how)
+    rows = ReplacingRows(work, schema, chunk.name, manifest.scn, chunk=chunk)
+    bounds = {} if removes else bounds_of(keys)
+    rule = ReplaceRule(schema)
+    taken = write(work, MirrorChange(rows=rows, rule=rule, commit=info, bounds=bounds))
+    return replaced_report(work, taken, manifest.rows, started)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,41 +150,6 @@ def _metadata(work: TableWork, manifest: ChunkManifest, scn_high: int) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _ReplacingRows(ChangeRows):
-    """The rows of a chunk that is in the change log, and the keys whose rows they replace."""
-
-    work: TableWork
-    chunk: LandedChunk
-    schema: TableSchema
-
-    @property
-    def count(self) -> int:
-        """The chunk's rows."""
-        return self.chunk.manifest.rows
-
-    @property
-    def why_spark(self) -> str:
-        """Why Spark alone can merge them."""
-        return "the mirror may have rows of the chunk's keys"
-
-    @contextmanager
-    def staged(self, work: TableWork) -> Iterator[StagedRows]:
-        """All of them for a MERGE."""
-        session, chunk, schema = work.session_for(), self.chunk, self.schema
-        scn = chunk.manifest.scn
-        emptied = truncated_scn(work, read_log(work.changelog))
-        place = f"{scn}L AS {COMMIT_SCN}, {chunk.ordinal}L AS {ORDINAL}"
-        changes = rows_sql(work, session, schema)
-        sql = _replacing_sql(changes, chunk.name, scn, schema, place, is_emptied=emptied > scn)
-        with translated("reducing a chunk", **work.facts()):
-            # MERGE looks at its source several times, and the rows are counted before; it shall be
-            # computed once.
-            frame = session.sql(sql).localCheckpoint()
-            sent = SentChunk.of_frame(frame, schema, chunk.manifest.rows, work.facts())
-        yield StagedRows(frame, sent)
-
-
 @contextmanager
 def _mirror_files(
     work: TableWork, chunk: LandedChunk, schema: TableSchema
@@ -239,35 +188,3 @@ def _mirror_files(
                 for left in files.result():
                     remove_file(work.mirror, left)
             raise
-
-
-def _replacing_sql(
-    changes: str, name: str, scn: int, schema: TableSchema, place: str, *, is_emptied: bool
-) -> str:
-    """What :func:`~cdc_core.lake.mirror.merge.replace_sql` needs: each key that the chunk decides
-    once as ``del``, and its row, with the columns of ``place``. Where a later TRUNCATE emptied the
-    table, its rows decide nothing."""
-    columns = listed(schema.column_names, "r")
-    key_of = partial(_key_alone, schema)
-    is_void = "WHERE FALSE" if is_emptied else ""
-    landed = of_chunk(changes, name, "r", schema.column_names)
-    gone = of_chunk(changes, name, "d", schema.key)
-    return f"""
-        WITH decided AS (
-          SELECT r.* FROM {landed} r
-          LEFT ANTI JOIN ({later_sql(changes, scn, schema)}) l ON {same_key(schema, "r", "l")} {is_void}
-        )
-        SELECT {columns}, {place}, 'row' AS _cdc_kind FROM decided r
-        UNION ALL SELECT {key_of("r")}, {place}, 'del' AS _cdc_kind FROM decided r
-        UNION ALL SELECT {key_of("g")}, {place}, 'del' AS _cdc_kind FROM {gone} g
-    """
-
-
-def _key_alone(schema: TableSchema, alias: str) -> str:
-    """The columns of a relation of SQL that has the key alone: the others are NULL."""
-    return ", ".join(
-        f"{alias}.{quote_name(column)}"
-        if column in schema.key
-        else f"CAST(NULL AS {spark_type(kind)}) AS {quote_name(column)}"
-        for column, kind in columns_of(schema)
-    )

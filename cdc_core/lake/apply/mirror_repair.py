@@ -2,15 +2,15 @@
 and how are they put right? (Rule 6, backward.)
 
 Where both Delta tables are small, they are compared in hand, by columns (``stage.reduction``,
-``stage.difference``), and Spark has to do with it only if the mirror is to be mended. Where they
-are large, and where a change leads to keys beyond the window's, Spark's tasks derive the rows
-(``rows.derivation``). Either way the rows that differ are merged as the truth.
+``stage.difference``), and Spark has nothing to do with it. Where they are large, or the mirror
+has a key twice, Spark's tasks derive the rows (``rows.derivation``). Either way the rows that
+differ are merged as the truth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,18 +18,25 @@ import pyarrow as pa
 
 from cdc_core.delta.appending import CommitInfo
 from cdc_core.delta.history import read_log
-from cdc_core.delta.row_counts import count_rows
 from cdc_core.lake.apply.truncation import truncated_scn
-from cdc_core.lake.mirror.merge import TruthRule
+from cdc_core.lake.mirror.files import MirrorFiles
+from cdc_core.lake.mirror.merge import KeyRule
 from cdc_core.lake.mirror.merge_audit import SentRows
 from cdc_core.lake.mirror.write import ChangeRows, MirrorChange
 from cdc_core.lake.rows.derivation import rederived
-from cdc_core.lake.rows.logged_changes import batches_of, files_of, logged_changes, window_sql
+from cdc_core.lake.rows.logged_changes import (
+    files_of,
+    logged_changes,
+    mirror_parts,
+    size_of_files,
+    window_sql,
+)
 from cdc_core.lake.rows.staging import StagedRows, staged_rows
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
+from cdc_core.stage.carried_columns import NOTHING_CARRIED, carry_columns
 from cdc_core.stage.changes import LightChanges, LoggedChanges, of_window, since, up_to
 from cdc_core.stage.difference import different_rows, rows_of_keys, touching
 from cdc_core.stage.layout import mirror_schema
@@ -38,6 +45,9 @@ from cdc_core.stage.reduction import merge_source, reduce_changes
 IN_HAND_ROWS_MAX = 500_000
 """Up to so many rows of change log and mirror together are looked through in hand; it takes some
 hundred bytes for each change."""
+
+IN_HAND_BYTES_MAX = 128 * 1024 * 1024
+"""And where all of their rows are made anew, of files of the change log of up to so many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +62,7 @@ class MirrorDifferences(ChangeRows):
 
     def change(self, schema: TableSchema, info: CommitInfo, covered_scn: int = 0) -> MirrorChange:
         """The mirror, with ``schema``, is to have these rows."""
-        rule = TruthRule(schema=schema, absent=self.absent, covered_scn=covered_scn)
+        rule = KeyRule(schema=schema, absent=self.absent, covered_scn=covered_scn, is_truth=True)
         return MirrorChange(rows=self, rule=rule, commit=info)
 
     @property
@@ -61,9 +71,14 @@ class MirrorDifferences(ChangeRows):
         return self.sent.rows + self.sent.gone
 
     @property
-    def why_spark(self) -> str:
+    def why_spark(self) -> str | None:
         """Why Spark alone can merge them."""
-        return "rows are derived from the whole change log"
+        return "Spark derives rows from the whole change log" if self.rows is None else None
+
+    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, SentRows] | None:
+        """They, where Spark did not derive them."""
+        del mirror
+        return None if self.rows is None else (self.rows, self.sent)
 
     @contextmanager
     def staged(self, work: TableWork) -> Iterator[StagedRows]:
@@ -130,41 +145,58 @@ def _in_hand(
 ) -> tuple[pa.Table, tuple[str, ...]] | None:
     """The rows that differ, in the columns of ``stage.reduction.merge_source``, and the columns
     that some change lacks; None if Spark has to find them."""
-    counts = [count_rows(path) for path in (work.changelog, work.mirror)]
-    if None in counts or sum(count or 0 for count in counts) > IN_HAND_ROWS_MAX:
+    if not work.has_few_rows(IN_HAND_ROWS_MAX):
         return None
-    path, own = work.changelog, of_window(scn_high)
-    with logged_changes(path, schema, own, files_of(work, scn_high)) as changes:
+    own = of_window(scn_high)
+    with logged_changes(work.changelog, schema, own, files_of(work, scn_high)) as changes:
         window = changes.light()
-    counts_from = truncated_scn(work, read_log(path))
-    known = since(counts_from, up_to(position)) if counts_from else up_to(position)
-    with logged_changes(path, schema, known, files_of(work)) as history:
+    with _history(work, schema, position) as history:
         light = history.light()
-        near = touching(light, window)
-        absent, moved_absent = (light if is_late else near).kinds(schema.column_names)
-        if moved_absent:
-            return None  # the row's former key may be another window's
-        derived = _derived(work, history, near, schema)
+        # A later change of key may have carried along what a late change set.
+        are_all = is_late and light.kinds(schema.column_names)[1]
+        if are_all and not _has_few_bytes(work):
+            return None
+        near = light if are_all else touching(light, window)
+        derived, absent = _derived(work, history, near, schema)
     keys = derived.select(list(schema.key))
-    rows = rows_of_keys(_mirror_parts(work, schema), keys)
+    rows = rows_of_keys(mirror_parts(work, mirror_schema(schema)), keys)
     found = different_rows(derived, rows, schema, covered_scn=covered_scn)
-    return None if found is None else (found, history.in_order(absent))
+    return None if found is None else (found, absent)
+
+
+def whole_in_hand(work: TableWork, schema: TableSchema, position: int) -> pa.Table | None:
+    """One row per key of the whole change log up to ``position``, in the columns of
+    ``stage.reduction.merge_source``; None if Spark has to derive them."""
+    if not work.has_few_rows(IN_HAND_ROWS_MAX) or not _has_few_bytes(work) or not files_of(work):
+        return None
+    with _history(work, schema, position) as history:
+        return _derived(work, history, history.light(), schema)[0]
+
+
+def _has_few_bytes(work: TableWork) -> bool:
+    found = size_of_files(work.changelog)
+    return found is not None and found[1] <= IN_HAND_BYTES_MAX
+
+
+def _history(
+    work: TableWork, schema: TableSchema, position: int
+) -> AbstractContextManager[LoggedChanges]:
+    """The changes up to a position that count, those since the last TRUNCATE."""
+    counts_from = truncated_scn(work, read_log(work.changelog))
+    known = since(counts_from, up_to(position)) if counts_from else up_to(position)
+    return logged_changes(work.changelog, schema, known, files_of(work))
 
 
 def _derived(
     work: TableWork, history: LoggedChanges, near: LightChanges, schema: TableSchema
-) -> pa.Table:
-    """One row per key."""
-    absent = history.in_order(near.kinds(schema.column_names)[0])
-    reduced = reduce_changes(near, schema, absent, has_gaps=QuarantineTable(work).exists)
-    return merge_source(history, reduced, schema)
-
-
-def _mirror_parts(work: TableWork, schema: TableSchema) -> Iterator[pa.Table]:
-    """The mirror, part by part, in the columns of ``stage.layout.mirror_schema``; read without
-    Spark."""
-    columns = mirror_schema(schema)
-    listed = ", ".join('"' + name.replace('"', '""') + '"' for name in columns.names)
-    yield columns.empty_table()
-    for rows in batches_of(work, "mirror", f"SELECT {listed} FROM mirror"):
-        yield rows.cast(columns)
+) -> tuple[pa.Table, tuple[str, ...]]:
+    """One row per key of some changes, and the columns that one of them lacks."""
+    has_gaps, carried = QuarantineTable(work).exists, NOTHING_CARRIED
+    named, moved_absent = near.kinds(schema.column_names)
+    if moved_absent:
+        named = history.light().kinds(schema.column_names)[0]
+        followed = carry_columns(history, schema, history.in_order(named), has_gaps=has_gaps)
+        carried = followed.values(mirror_schema(schema).empty_table(), schema)
+    absent = history.in_order(named)
+    reduced = reduce_changes(near, schema, absent, has_gaps=has_gaps, carried=carried)
+    return merge_source(history, reduced, schema, carried), absent

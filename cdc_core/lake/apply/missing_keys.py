@@ -23,38 +23,46 @@ different: the key decides alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_core.delta.history import filesystem_of, newest_commits, read_log
 from cdc_core.delta.log_files import data_file
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import ANY_TABLE, DuplicateKeyError
+from cdc_core.lake.apply.replacing import ReplacingRows, later_keys, replaced_report
 from cdc_core.lake.apply.truncation import truncated_scn
-from cdc_core.lake.definitions.defaults import sql_literal
 from cdc_core.lake.definitions.evolution import known_schema
-from cdc_core.lake.mirror.merge_audit import check_removed
-from cdc_core.lake.rows.logged_changes import reading_layer, rows_sql
+from cdc_core.lake.mirror.merge import ReplaceRule
+from cdc_core.lake.mirror.write import MirrorChange, write
+from cdc_core.lake.rows.logged_changes import (
+    ALL_WINDOWS,
+    keys_of_rows,
+    mirror_parts,
+    reading_layer,
+    rows_sql,
+)
 from cdc_core.lake.rows.spark_reading import layer_sql
 from cdc_core.lake.rows.staging import found_rows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
     CHANGELOG_INDEXED,
-    columns_of,
     delta,
     listed,
     of_image,
-    quote_name,
     same_key,
-    spark_type,
     string_literal,
 )
-from cdc_core.model.reports import MirrorWrite, TableApplied
+from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
+from cdc_core.stage.changes import OwnRows
+from cdc_core.stage.difference import rows_of_keys, rows_of_other_keys
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema, mirror_schema
 from cdc_core.stage.snapshot import are_double, deletions
 
@@ -89,63 +97,56 @@ def delete_missing_keys(
         if _has_double_keys(work, schema):
             raise double_keys(work, schema, "the mirror")
         return TableApplied(table=work.table, seconds=time.monotonic() - started)
-    session = work.session_for()
-    name = f"{snapshot_id}/{GONE}"
-    found: int | None = None
+    name, found = f"{snapshot_id}/{GONE}", 0
     if app not in changelog.transactions:
-        of_snapshot = (
-            f"(SELECT {of_image(schema.key, 'after')} FROM {rows_sql(work, session, schema)}"
-            f" WHERE _cdc_op = 'r' AND STARTSWITH(_cdc_snapshot, {string_literal(f'{snapshot_id}/')}))"
-        )
-        sql = _gone_sql(work, session, schema, scn_lowest, of_snapshot)
-        with found_rows(work, session, sql, doing="looking for keys that are gone") as keys:
-            found = keys.rows
+        with _missing_keys(work, schema, snapshot_id, scn_lowest) as (found, keys):
             if found == 0:
                 return TableApplied(table=work.table, seconds=time.monotonic() - started)
             work.append_rows(
                 work.changelog,
                 change_schema(schema),
-                deletions(keys.batches(), name, scn_lowest, schema),
+                deletions(keys, name, scn_lowest, schema),
                 work.info("appending deletions to the change log", metadata, (app, 1)),
                 indexed=CHANGELOG_INDEXED,
                 rows=found,
             )
-    counts = _without(work, session, name, scn_lowest, schema, metadata, (app, 1), found)
-    how = MirrorWrite("merge", "keys that no chunk has are deleted")
-    return replaced_report(
-        work, counts, counts[0]["num_deleted_rows"] if counts else 0, started, how
-    )
+    rows = ReplacingRows(work, schema, name, scn_lowest, there=found)
+    info = work.info("deleting what is gone", metadata, (app, 1))
+    rule = ReplaceRule(schema, scn_lowest)
+    taken = write(work, MirrorChange(rows=rows, rule=rule, commit=info))
+    return replaced_report(work, taken, None, started)
 
 
-def _without(
-    work: TableWork,
-    session: Any,
-    name: str,
-    scn: int,
-    schema: TableSchema,
-    metadata: str,
-    txn: tuple[str, int],
-    found: int | None,
-) -> list[Any]:
-    """Delete what the change log's ``d`` rows of a snapshot name from the mirror; MERGE's counts.
-    ``found`` are the keys that this attempt found there, None if an earlier one did."""
-    gone = of_chunk(rows_sql(work, session, schema), name, "d", schema.key)
-    with work.commit(session, "deleting what is gone", metadata, txn):
-        counts = list(
-            session.sql(
-                f"MERGE INTO {delta(work.mirror)} t USING {gone} s "
-                f"ON {same_key(schema, 't', 's')} WHEN MATCHED AND t.{COMMIT_SCN} <= {scn} THEN DELETE"
-            ).collect()
-        )
-    check_removed(counts, found, work.facts(snapshot=name))
-    return counts
+@contextmanager
+def _missing_keys(
+    work: TableWork, schema: TableSchema, snapshot_id: str, scn: int
+) -> Iterator[tuple[int, Iterable[pa.RecordBatch]]]:
+    """Keys of the mirror that no chunk of the snapshot has, and that nothing above the SCN has
+    touched: how many, and they themselves."""
+    if work.has_few_rows(KEYS_IN_HAND_MAX):
+        columns = pa.schema([mirror_schema(schema).field(name) for name in schema.key])
+        there = pa.concat_tables(mirror_parts(work, columns, scn))
+        own = _read_or_later(snapshot_id, scn)
+        for keys in keys_of_rows(work, schema, own, ALL_WINDOWS):
+            there = rows_of_other_keys(there, keys)
+        there = _distinct(there)
+        yield there.num_rows, there.to_batches()
+        return
+    session = work.session_for()
+    sql = _gone_sql(work, session, schema, snapshot_id, scn)
+    with found_rows(work, session, sql, doing="looking for keys that are gone") as found:
+        yield found.rows, found.batches()
 
 
-def of_chunk(changes: str, name: str, op: str, columns: Sequence[str]) -> str:
-    """What a chunk brought (``r``) or found gone (``d``), as the change log has it: a relation of
-    SQL with some columns. ``changes`` is a relation of all."""
-    image = "after" if op == "r" else "before"
-    return f"(SELECT {of_image(columns, image)} FROM {changes} WHERE _cdc_snapshot = {string_literal(name)} AND _cdc_op = '{op}')"
+def _read_or_later(snapshot_id: str, scn: int) -> OwnRows:
+    """The rows of the change log that the snapshot's chunks read, and those from behind an SCN."""
+
+    def own(rows: pa.Table) -> pa.Array:
+        is_chunks = pc.starts_with(rows["_cdc_snapshot"], pattern=f"{snapshot_id}/")
+        is_read = pc.and_(pc.equal(rows["_cdc_op"], "r"), pc.fill_null(is_chunks, False))
+        return pc.or_(is_read, pc.greater(rows[COMMIT_SCN], scn))
+
+    return own
 
 
 def holds_alone(
@@ -231,20 +232,20 @@ def _mirror_sql(work: TableWork, session: Any, schema: TableSchema) -> str:
 
 
 def _gone_sql(
-    work: TableWork,
-    session: Any,
-    schema: TableSchema,
-    scn: int,
-    found: str,
-    asked: str | None = None,
+    work: TableWork, session: Any, schema: TableSchema, snapshot_id: str, scn: int
 ) -> str:
-    """Keys of the mirror, among those that were ``asked`` for, that were not ``found`` and that
-    nothing above the SCN has touched. Both are relations of SQL."""
-    among = f"LEFT SEMI JOIN {asked} a ON {same_key(schema, 'm', 'a')}" if asked else ""
-    later = later_sql(rows_sql(work, session, schema), scn, schema)
+    """The same as :func:`_missing_keys` of a mirror of any size."""
+    changes, name = rows_sql(work, session, schema), string_literal(f"{snapshot_id}/")
+    read = f"_cdc_op = 'r' AND STARTSWITH(_cdc_snapshot, {name})"
+    later = " UNION ALL ".join(
+        f"SELECT {of_image(schema.key, image)} FROM {changes} WHERE {image} IS NOT NULL AND ({which})"
+        for image, which in (
+            ("before", f"{COMMIT_SCN} > {scn}"),
+            ("after", f"{COMMIT_SCN} > {scn} OR ({read})"),
+        )
+    )
     return f"""
         SELECT DISTINCT {listed(schema.key, "m")} FROM {_mirror_sql(work, session, schema)} m
-        {among} LEFT ANTI JOIN {found} r ON {same_key(schema, "m", "r")}
         LEFT ANTI JOIN ({later}) l ON {same_key(schema, "m", "l")}
         WHERE m.{COMMIT_SCN} <= {scn}
     """
@@ -259,58 +260,13 @@ def asked_keys(
 ) -> pa.Table:
     """Keys that were asked for, that the mirror has and the ``landed`` rows of a chunk as of the
     SCN lack, and that nothing later has touched."""
-    session = work.session_for()
-    found = _values_sql([tuple(row.values()) for row in landed.to_pylist()], schema)
-    sql = _gone_sql(work, session, schema, scn, found, _values_sql(asked, schema))
-    with translated("looking for keys that are gone", **work.facts()):
-        return session.sql(sql).toArrow()
+    kinds, values = landed.schema.types, zip(*asked, strict=True)
+    columns = [pa.array(one).cast(kind) for one, kind in zip(values, kinds, strict=True)]
+    found = rows_of_other_keys(pa.table(columns, schema=landed.schema), landed)
+    for keys in later_keys(work, schema, scn):
+        found = rows_of_other_keys(found, keys)
+    return _distinct(rows_of_keys(mirror_parts(work, landed.schema, scn), found))
 
 
-def _values_sql(keys: Sequence[Sequence[Any]], schema: TableSchema) -> str:
-    """Keys as a relation of SQL."""
-    kinds = dict(columns_of(schema))
-    if not keys:
-        nulls = ", ".join(
-            f"CAST(NULL AS {spark_type(kinds[key])}) AS {quote_name(key)}" for key in schema.key
-        )
-        return f"(SELECT {nulls} WHERE FALSE)"
-    values = ", ".join(
-        "("
-        + ", ".join(
-            sql_literal(value, kinds[key]) for key, value in zip(schema.key, row, strict=True)
-        )
-        + ")"
-        for row in keys
-    )
-    return f"(SELECT * FROM VALUES {values} AS v({listed(schema.key)}))"
-
-
-def later_sql(changes: str, scn: int, schema: TableSchema) -> str:
-    """Keys that windows or other chunks have touched above the SCN."""
-    return " UNION ALL ".join(
-        f"SELECT {of_image(schema.key, image)} FROM {changes} WHERE {COMMIT_SCN} > {scn} AND {image} IS NOT NULL"
-        for image in ("before", "after")
-    )
-
-
-def replaced_report(
-    work: TableWork,
-    counts: list[Any],
-    changes: int,
-    started: float,
-    how: MirrorWrite,
-) -> TableApplied:
-    """A report from MERGE's own metrics, in which a replaced row is deleted and inserted."""
-    if not counts:
-        return TableApplied(table=work.table, skipped=True)
-    inserted, deleted = counts[0]["num_inserted_rows"], counts[0]["num_deleted_rows"]
-    updated = min(inserted, deleted)
-    return TableApplied(
-        table=work.table,
-        changes=changes,
-        rows_inserted=inserted - updated,
-        rows_updated=updated,
-        rows_deleted=deleted - updated,
-        seconds=time.monotonic() - started,
-        write=how,
-    )
+def _distinct(keys: pa.Table) -> pa.Table:
+    return keys.group_by(keys.column_names).aggregate([]).select(keys.column_names)

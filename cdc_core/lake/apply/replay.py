@@ -10,14 +10,20 @@ from __future__ import annotations
 
 import time
 
+import pyarrow.compute as pc
+
+from cdc_core.delta.appending import CommitInfo
 from cdc_core.delta.history import read_commits, read_log
 from cdc_core.errors import REPORT_HINT, LakeError, NotYetError, RowCountError
 from cdc_core.lake.apply.emptied_partitions import emptied_scn
-from cdc_core.lake.apply.mirror_repair import find_different
+from cdc_core.lake.apply.mirror_repair import find_different, whole_in_hand
 from cdc_core.lake.apply.truncation import settle_truncation, truncated_scn
 from cdc_core.lake.definitions.evolution import known_schema, settle_schema
 from cdc_core.lake.foreign_words import replaced_hint, replaced_words
+from cdc_core.lake.mirror.copy_on_write import replace_rows
+from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.mirror.merge import merge_report
+from cdc_core.lake.mirror.ways import why_rewritten_by_spark
 from cdc_core.lake.mirror.write import write
 from cdc_core.lake.rows.derivation import derived
 from cdc_core.lake.rows.logged_changes import files_of, logged_changes
@@ -28,7 +34,7 @@ from cdc_core.model.reports import TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.stage.changes import of_window
-from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
+from cdc_core.stage.layout import mirror_schema
 
 
 def replay_window(
@@ -106,16 +112,53 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
         )
     version = log.version
     work.set_damaged_mirror_aside()
-    session = work.session_for()
     if read_log(work.mirror) is None:
         work.create_table(work.mirror, known_schema(log) or schema)
     schema = settle_schema(work, schema)
     done = work.position()
     partitions_scn = log.transactions.get(work.partitions_app, 0)
     position = max(done.changelog_scn or 0, done.mirror_scn or 0, partitions_scn)
+    said = (commit.metadata.get("scn_high", 0) for commit in read_commits(work.changelog))
+    scn = max(position or max(said, default=0), truncated_scn(work, log))
+    metadata = work.metadata("rebuild", scn, changelog_version=version)
+    is_behind = done.changelog_scn is not None and done.changelog_scn > (done.mirror_scn or -1)
+    txn = (work.window_app, done.changelog_scn or 0) if is_behind else None
+    info = work.info("rewriting the mirror", metadata, txn)
+    rows = _rebuild_in_hand(work, schema, position, info)
+    if rows is None:
+        rows = _rebuild_by_spark(work, schema, position, info)
+    settle_truncation(work)
+    return rows
+
+
+def _rebuild_in_hand(
+    work: TableWork, schema: TableSchema, position: int, info: CommitInfo
+) -> int | None:
+    """Write the rows of a small change log into a small mirror; how many they are, None if Spark
+    has to."""
+    if work.merges_by_spark or not work.rewrite_bytes_max:
+        return None
+    mirror = MirrorFiles.read(work)
+    if why_rewritten_by_spark(mirror, schema) is not None:
+        return None
+    found = whole_in_hand(work, schema, position)
+    if found is None:
+        return None
+    keys = found.group_by(list(schema.key)).aggregate([]).num_rows
+    lacking = pc.sum(pc.greater(pc.list_value_length(found["_cdc_missing"]), 0)).as_py() or 0
+    _check_derived(work, rows=found.num_rows, keys=keys, lacking=lacking)
+    columns = mirror_schema(schema)
+    rows = found.filter(pc.equal(found["_cdc_kind"], "row")).select(columns.names).cast(columns)
+    replace_rows(mirror, schema, iter(rows.combine_chunks().to_batches()), len(rows), info)
+    return len(rows)
+
+
+def _rebuild_by_spark(work: TableWork, schema: TableSchema, position: int, info: CommitInfo) -> int:
+    """The same by Spark, of a change log of any size."""
+    session = work.session_for()
     with translated("deriving the mirror", **work.facts()):
         frame = derived(work, session, schema, position)
-        columns = [quote_name(one) for one in (*schema.column_names, COMMIT_SCN, ORDINAL)]
+        columns = [quote_name(one) for one in mirror_schema(schema).names]
         rows = frame.where("_cdc_kind = 'row'").select(*columns)
         counts = frame.selectExpr(
             "COUNT_IF(_cdc_kind = 'row') AS n",
@@ -123,29 +166,27 @@ def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
             "COUNT(*) AS reduced",
             f"COUNT(DISTINCT STRUCT({listed(schema.key)})) AS keys",
         ).collect()[0]
-    if counts["keys"] != counts["reduced"]:
+    _check_derived(work, rows=counts["reduced"], keys=counts["keys"], lacking=counts["missing"])
+    work.fence()
+    with translated(info.doing, **work.facts()):
+        writer = rows.write.format("delta").mode("overwrite").option("userMetadata", info.metadata)
+        if info.txn is not None:
+            writer = writer.option("txnAppId", info.txn[0]).option("txnVersion", info.txn[1])
+        writer.save(work.mirror)
+    return int(counts["n"])
+
+
+def _check_derived(work: TableWork, *, rows: int, keys: int, lacking: int) -> None:
+    """Hold what was derived for the keys of a change log against what it must be."""
+    if keys != rows:
         raise RowCountError(
             "reducing the change log left more than one row of a key; the mirror was not changed",
             hint=REPORT_HINT,
-            **work.facts(rows=counts["reduced"], keys=counts["keys"]),
+            **work.facts(rows=rows, keys=keys),
         )
-    if counts["missing"]:
+    if lacking:
         raise LakeError(
             "the change log lacks the first change of some rows",
             hint="`redolake table resnapshot OWNER.TABLE` reads the table again from Oracle.",
-            **work.facts(rows=counts["missing"]),
+            **work.facts(rows=lacking),
         )
-    said = (commit.metadata.get("scn_high", 0) for commit in read_commits(work.changelog))
-    scn = max(position or max(said, default=0), truncated_scn(work, log))
-    work.fence()
-    with translated("rewriting the mirror", **work.facts()):
-        writer = rows.write.format("delta").mode("overwrite")
-        writer = writer.option(
-            "userMetadata", work.metadata("rebuild", scn, changelog_version=version)
-        )
-        if done.changelog_scn is not None and done.changelog_scn > (done.mirror_scn or -1):
-            writer = writer.option("txnAppId", work.window_app)
-            writer = writer.option("txnVersion", done.changelog_scn)
-        writer.save(work.mirror)
-    settle_truncation(work)
-    return int(counts["n"])

@@ -305,14 +305,14 @@ def rewrite_column(
         RowCountError: The files have more or fewer rows than the log says; nothing was committed.
         StoreUnavailableError: A file cannot be read or written.
     """
-    work, columns = mirror.work, mirror_schema(schema)
+    columns, mirrored = mirror_schema(schema), mirror.work.mirror
     at = columns.get_field_index(column)
     files = mirror.files.select(["path", "size_bytes", "num_records"]).to_pylist()
     deleted = {one["path"]: mirror.deleted(one["path"]) for one in files}
     wanted = sum(one["num_records"] - len(deleted[one["path"]]) for one in files)
 
     def rows() -> Iterator[pa.RecordBatch]:
-        filesystem, root = filesystem_of(work.mirror)
+        filesystem, root = filesystem_of(mirrored)
         for name, gone in deleted.items():
             start = 0
             for batch in _batches(filesystem, f"{root}/{name}", columns, _BATCH_ROWS):
@@ -321,9 +321,35 @@ def rewrite_column(
                 same = pa.repeat(value, there.num_rows).cast(columns.field(at).type)
                 yield from there.set_column(at, columns.field(at), same).to_batches()
 
+    replace_rows(mirror, schema, rows(), wanted, commit)
+
+
+def replace_rows(
+    mirror: MirrorFiles,
+    schema: TableSchema,
+    rows: Iterator[pa.RecordBatch],
+    wanted: int,
+    commit: CommitInfo,
+) -> None:
+    """Put rows in the place of all that a mirror has, in one commit that exchanges all files.
+
+    Args:
+        mirror: A mirror of which ``ways.why_rewritten_by_spark`` says nothing.
+        schema: The table.
+        rows: The rows, with the mirror's columns.
+        wanted: How many there must be.
+        commit: What the commit carries.
+
+    Raises:
+        CommitConflictError: Another writer committed since the mirror was read.
+        RowCountError: There are more or fewer rows; nothing was committed.
+        StoreUnavailableError: A file cannot be read or written.
+    """
+    work, columns = mirror.work, mirror_schema(schema)
     with mirror.reading("rewriting files of a mirror"):
-        new = _written(work.mirror, columns, rows())
+        new = _written(work.mirror, columns, rows)
     check_written(commit.doing, wanted, sum(one.rows for one in new), commit.facts)
+    files = mirror.files.select(["path", "size_bytes"]).to_pylist()
     replaced = [
         OldFile(one["path"], one["size_bytes"], mirror.said(one["path"]).vector) for one in files
     ]

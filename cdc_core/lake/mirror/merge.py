@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -28,6 +28,7 @@ from cdc_core.stage.changes import Bounds
 from cdc_core.stage.layout import CHUNK_ORDINAL_MIN, COMMIT_SCN, ORDINAL, WATERMARK_ORDINAL
 from cdc_core.stage.merge import (
     Merge,
+    ReplaceMerge,
     TruncationMerge,
     WindowMerge,
     double_key,
@@ -44,17 +45,12 @@ knows it."""
 
 
 class MergeRule(Protocol):
-    """What the rows of a change do to those of a mirror, in Spark's MERGE."""
+    """What the rows of a change do to those of a mirror, in Spark's MERGE and by columns."""
 
     def statement(self, mirror: str, source: str, *, inserts: bool = True) -> str:
-        """MERGE of a view into the Delta table in a folder; without ``inserts`` where the mirror is
-        known to have each key."""
+        """MERGE of a view into the Delta table in a folder; without ``inserts`` where no row can
+        come."""
         ...
-
-
-@runtime_checkable
-class ArrowRule(MergeRule, Protocol):
-    """A rule that this process knows too."""
 
     @property
     def columns(self) -> TableSchema:
@@ -86,12 +82,15 @@ class KeyRule:
             that brought the row from another key: the chunk of the new key may have been read
             before, and no chunk has the row. An insert up to it may meet its own row, which a chunk
             between two watermarks has.
+        is_truth: The rows are what the mirror is to have of their keys, whatever the positions say:
+            they were derived from the whole change log.
     """
 
     schema: TableSchema
     absent: Sequence[str] = ()
     covered_scn: int = 0
     read_scn: int | None = None
+    is_truth: bool = False
 
     @property
     def columns(self) -> TableSchema:
@@ -110,26 +109,12 @@ class KeyRule:
             self.absent,
             covered_scn=self.covered_scn,
             read_scn=self.read_scn,
+            is_truth=self.is_truth,
         )
 
     def statement(self, mirror: str, source: str, *, inserts: bool = True) -> str:
         """MERGE of a view into the Delta table in a folder."""
         return merge_sql(mirror, source, self, inserts=inserts)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TruthRule:
-    """The rows are what the mirror is to have of their keys, whatever the positions say: they were
-    derived from the whole change log."""
-
-    schema: TableSchema
-    absent: Sequence[str] = ()
-    covered_scn: int = 0
-
-    def statement(self, mirror: str, source: str, *, inserts: bool = True) -> str:
-        """MERGE of a view into the Delta table in a folder."""
-        rule = KeyRule(schema=self.schema, absent=self.absent, covered_scn=self.covered_scn)
-        return merge_sql(mirror, source, rule, force=True, inserts=inserts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +145,23 @@ class TruncationRule:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceRule:
-    """The rows come in the place of whatever the mirror has of their keys."""
+    """The rows come in the place of whatever the mirror has of their keys, up to an SCN where one
+    is given: what is from behind it stays."""
 
-    schema: TableSchema
+    columns: TableSchema
+    scn: int | None = None
+
+    def near(self, bounds: Bounds) -> Bounds:
+        """The same bounds."""
+        return bounds
+
+    def in_arrow(self, rows: pa.Table) -> Merge:
+        """The rule for these rows, by columns."""
+        return ReplaceMerge(rows, self.columns, self.scn)
 
     def statement(self, mirror: str, source: str, *, inserts: bool = True) -> str:
         """MERGE of a view into the Delta table in a folder."""
-        del inserts  # what comes was deleted before
-        return replace_sql(mirror, source, self.schema)
+        return replace_sql(mirror, source, self.columns, self.scn, inserts=inserts)
 
 
 def run_merge(
@@ -222,9 +216,7 @@ def counts_as_metadata(counts: Mapping[str, int]) -> dict[str, int]:
     return {what: counts[f"num_{what}_rows"] for what in ("inserted", "updated", "deleted")}
 
 
-def merge_sql(
-    mirror: str, source: str, rule: KeyRule, *, force: bool = False, inserts: bool = True
-) -> str:
+def merge_sql(mirror: str, source: str, rule: KeyRule, *, inserts: bool = True) -> str:
     """MERGE of ``source`` (columns as ``stage.reduction.merge_source`` gives them) into the Delta
     table at ``mirror``.
 
@@ -232,18 +224,16 @@ def merge_sql(
         mirror: The mirror's folder.
         source: A view.
         rule: The table, and what is known of the mirror.
-        force: Take the source as the truth whatever the positions say (repair from the whole change
-            log).
         inserts: False where the mirror is known to have a row of each key that has one in the
             source. Delta then joins the source to the mirror's files as they are, and shuffles and
             sorts nothing.
     """
     schema, absent, read_scn = rule.schema, rule.absent, rule.read_scn
     on = same_key(schema, "t", "s")
-    newer = "TRUE" if force else NEWER
+    newer = "TRUE" if rule.is_truth else NEWER
     columns = [*schema.column_names, COMMIT_SCN, ORDINAL]
     updates = ", ".join(
-        f"t.{quote_name(column)} = {_new_value(column, rule, force=force)}"
+        f"t.{quote_name(column)} = {_new_value(column, rule)}"
         for column in columns
         if column not in schema.key
     )
@@ -261,32 +251,42 @@ WHEN MATCHED AND {newer} AND s._cdc_kind = 'row' THEN UPDATE SET {updates}
 """
 
 
-def replace_sql(mirror: str, source: str, schema: TableSchema) -> str:
+def replace_sql(
+    mirror: str,
+    source: str,
+    schema: TableSchema,
+    scn: int | None = None,
+    *,
+    inserts: bool = True,
+) -> str:
     """MERGE that puts ``source`` in the place of whatever the Delta table at ``mirror`` has of its
     keys, in one commit.
 
     ``source`` is a view with the mirror's columns and ``_cdc_kind``: each key once as ``del``, of
     which only the key is read, and once as ``row`` if it shall be there. All rows of a ``del`` key
-    go, even if there are several; ``row`` rows match nothing and are inserted.
+    go, even if there are several, but for those from behind ``scn``; ``row`` rows match nothing and
+    are inserted. Without ``inserts`` where there are none.
     """
     on = same_key(schema, "t", "s")
     columns = [*schema.column_names, COMMIT_SCN, ORDINAL]
     names, values = listed(columns), listed(columns, "s")
+    older = "" if scn is None else f" AND t.{COMMIT_SCN} <= {scn}"
+    inserted = f"WHEN NOT MATCHED AND s._cdc_kind = 'row' THEN INSERT ({names}) VALUES ({values})"
     return f"""
 MERGE INTO {delta(mirror)} t USING {source} s ON s._cdc_kind = 'del' AND {on}
-WHEN MATCHED THEN DELETE
-WHEN NOT MATCHED AND s._cdc_kind = 'row' THEN INSERT ({names}) VALUES ({values})
+WHEN MATCHED{older} THEN DELETE
+{inserted if inserts else ""}
 """
 
 
-def _new_value(column: str, rule: KeyRule, *, force: bool) -> str:
+def _new_value(column: str, rule: KeyRule) -> str:
     schema, absent, plain = rule.schema, rule.absent, f"s.{quote_name(column)}"
-    if column == COMMIT_SCN and not force:
+    if column == COMMIT_SCN and not rule.is_truth:
         distance = f"{WATERMARK_ORDINAL} - t.{ORDINAL}"
         is_near = f"s._cdc_new_scn - t.{COMMIT_SCN} <= {distance}"
         is_seen = f"t.{ORDINAL} >= {CHUNK_ORDINAL_MIN} AND {is_near}"
         return f"IF(s._cdc_new AND NOT ({is_seen}), {_raise(double_key(schema))}, {plain})"
-    if column == ORDINAL and absent and not force:
+    if column == ORDINAL and absent and not rule.is_truth:
         error = lost_columns(schema)
         return f"IF(s._cdc_lost AND SIZE(s._cdc_missing) > 0, {_raise(error)}, {plain})"
     if column not in absent:

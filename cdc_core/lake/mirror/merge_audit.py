@@ -6,8 +6,7 @@ against rows before the MERGE, and MERGE's own counts after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -173,76 +172,74 @@ class SentRows:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class SentChunk:
-    """The source of a MERGE that replaces a chunk's keys: ``rows`` come, whatever the mirror has of
-    ``keys`` goes."""
+class SentReplacement:
+    """The source of a MERGE that replaces keys, counted while it is handed over: ``rows`` come,
+    whatever the mirror has of the keys goes.
 
-    rows: int
-    keys: int
-    facts: Mapping[str, object]
+    Args:
+        schema: The table.
+        facts: Source and table, for errors.
+        landed: No more rows may come.
+        there: The mirror has so many of the keys at least. How many rows go is not known before: it
+            may lack keys, and may have rows that are double.
+    """
 
-    @classmethod
-    def of_frame(
-        cls, frame: Any, schema: TableSchema, landed: int, facts: Mapping[str, object]
-    ) -> SentChunk:
-        """What a DataFrame holds, which is computed already; ``landed`` rows are in the chunk's
-        manifest.
+    def __init__(
+        self,
+        schema: TableSchema,
+        facts: Mapping[str, object],
+        *,
+        landed: int = 0,
+        there: int = 0,
+    ) -> None:
+        self._key, self._facts = list(schema.key), facts
+        self._landed, self._there, self.rows = landed, there, 0
 
-        Raises:
-            RowCountError: It has more rows than landed, a key twice, or a row whose key it does not
-                replace.
-        """
-        key = f"STRUCT({listed(schema.key)})"
-        [found] = frame.selectExpr(
-            "COUNT_IF(_cdc_kind = 'row') AS rows_sent",
-            "COUNT_IF(_cdc_kind = 'del') AS keys_sent",
-            f"COUNT(DISTINCT IF(_cdc_kind = 'del', {key}, NULL)) AS keys",
-            f"COUNT(DISTINCT {key}) AS keys_in_all",
-        ).collect()
-        return cls.counted(found.asDict(), landed, facts)
-
-    @classmethod
-    def counted(
-        cls, found: Mapping[str, int], landed: int, facts: Mapping[str, object]
-    ) -> SentChunk:
-        """The same of its counts: ``rows_sent``, ``keys_sent`` to replace, and how many of these,
-        and of all, differ.
+    def counting(self, parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """The same parts, in the columns of ``stage.snapshot.replacing``.
 
         Raises:
-            RowCountError: As for :meth:`of_frame`.
+            RowCountError: They have more rows than landed, a key twice, or a row whose key they do
+                not replace.
         """
-        rows, keys = found["rows_sent"], found["keys_sent"]
-        is_right = rows <= min(landed, keys) and found["keys"] == found["keys_in_all"] == keys
-        if not is_right:
-            raise RowCountError(
-                "the rows of a chunk that are to be replaced are not those that landed; the mirror was not changed",
-                hint=REPORT_HINT,
-                **facts,
-                landed=landed,
-                **found,
-            )
-        return cls(rows, keys, facts)
+        for part in parts:
+            is_row = pc.equal(part["_cdc_kind"], "row")
+            rows, keys = (part.filter(one) for one in (is_row, pc.invert(is_row)))
+            self.rows += rows.num_rows
+            are_once = all(_count_keys(one, self._key) == len(keys) for one in (keys, part))
+            if self.rows > self._landed or rows.num_rows > keys.num_rows or not are_once:
+                raise RowCountError(
+                    "the rows of a chunk that are to be replaced are not those that landed; the mirror was not changed",
+                    hint=REPORT_HINT,
+                    **self._facts,
+                    landed=self._landed,
+                    rows=self.rows,
+                    keys=keys.num_rows,
+                )
+            yield part
 
     def check(self, counts: Sequence[Any]) -> None:
         """Hold MERGE's own counts against what was sent; there are none if Delta skipped a repeated
-        transaction. How many rows went is not
-        known before: a mirror may lack keys, and may have rows that are double.
+        transaction.
 
         Raises:
-            RowCountError: The mirror took less or more rows than were sent.
+            RowCountError: The mirror took less or more rows than were sent, or kept some.
         """
         if not counts:
             return
-        inserted, updated = counts[0]["num_inserted_rows"], counts[0]["num_updated_rows"]
-        if updated or inserted != self.rows:
+        [row] = counts
+        inserted, updated = row["num_inserted_rows"], row["num_updated_rows"]
+        deleted = row["num_deleted_rows"]
+        if updated or inserted != self.rows or deleted < self._there:
             raise RowCountError(
                 "MERGE reported other row counts than Redolake sent",
                 hint="`redolake table rebuild OWNER.TABLE` rewrites the mirror from its change log. " + REPORT_HINT,
-                **self.facts,
+                **self._facts,
                 rows=self.rows,
                 inserted=inserted,
                 updated=updated,
+                there=self._there,
+                deleted=deleted,
             )  # fmt: skip
 
 

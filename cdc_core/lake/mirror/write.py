@@ -22,8 +22,8 @@ from cdc_core.errors import CommitConflictError
 from cdc_core.lake.mirror.append_only import AppendedRows, unseen_keys
 from cdc_core.lake.mirror.copy_on_write import rewrite_files
 from cdc_core.lake.mirror.files import MirrorFiles
-from cdc_core.lake.mirror.merge import ArrowRule, KeyRule, MergeRule, run_merge
-from cdc_core.lake.mirror.merge_audit import SentRows
+from cdc_core.lake.mirror.merge import KeyRule, MergeRule, ReplaceRule, run_merge
+from cdc_core.lake.mirror.merge_audit import Audit
 from cdc_core.lake.mirror.ways import Choice, choose
 from cdc_core.lake.rows.staging import StagedRows
 from cdc_core.lake.table_context import TableWork
@@ -35,7 +35,8 @@ _LOG = logging.getLogger(__name__)
 
 class ChangeRows(Protocol):
     """Makes a change's rows, one per key, in the columns of ``stage.reduction.merge_source`` (of a
-    chunk: ``merge.replace_sql``), where and when they are wanted."""
+    :class:`~cdc_core.lake.mirror.merge.ReplaceRule`: ``stage.snapshot.replacing``), where and when
+    they are wanted."""
 
     @property
     def count(self) -> int:
@@ -53,7 +54,7 @@ class ChangeRows(Protocol):
         del mirror, covered_scn
         return None
 
-    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, SentRows] | None:
+    def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, Audit] | None:
         """All of them, counted, for this version of the mirror; None where Spark has to merge them
         after all."""
         del mirror
@@ -99,11 +100,9 @@ def write(work: TableWork, change: MirrorChange) -> MirrorCommit:
         RowCountError: The mirror took more or less than what was sent.
         DuplicateKeyError, DecodeError, LakeError: As the rule says; nothing was committed.
     """
-    rule, why_spark = change.rule, change.rows.why_spark
+    why_spark = change.rows.why_spark
     if work.merges_by_spark:
         return _merge(work, change, "lake.merge is spark")
-    if not isinstance(rule, ArrowRule) or change.commit.txn is None:
-        return _merge(work, change, why_spark or "the mirror is repaired")
     mirror = _unwritten(work, change)
     if (appended := _append(mirror, change)) is not None:
         return appended
@@ -111,12 +110,12 @@ def write(work: TableWork, change: MirrorChange) -> MirrorCommit:
         return _merge(work, change, why_spark, mirror)
     if not work.rewrite_bytes_max:
         return _merge(work, change, "lake.rewrite_mirrors_up_to_mb is 0", mirror)
-    chosen = choose(mirror, rule.columns, rule.near(change.bounds), change.rows.count)
+    chosen = choose(mirror, change.rule.columns, change.rule.near(change.bounds), change.rows.count)
     if chosen.way == "merge":
         return _merge(work, change, chosen.reason, mirror, chosen.expected.get("merge"))
     if (found := change.rows.in_hand(mirror)) is None:
         return _merge(work, change, "many changes of key lack columns", mirror)
-    return _rewrite(mirror, change, rule, chosen, *found)
+    return _rewrite(mirror, change, chosen, *found)
 
 
 def _unwritten(work: TableWork, change: MirrorChange) -> MirrorFiles:
@@ -157,12 +156,12 @@ def _append(mirror: MirrorFiles, change: MirrorChange) -> MirrorCommit | None:
 def _rewrite(
     mirror: MirrorFiles,
     change: MirrorChange,
-    rule: ArrowRule,
     chosen: Choice,
     rows: pa.Table,
-    sent: SentRows,
+    sent: Audit,
 ) -> MirrorCommit:
     """Exchange the files that change, or mark rows of them, without Spark."""
+    rule = change.rule
     done = rewrite_files(
         mirror,
         rule.columns,
@@ -194,12 +193,15 @@ def _are_there(mirror: MirrorFiles, staged: StagedRows, change: MirrorChange) ->
     """Has the mirror a row of each key that has one after the change? A MERGE that inserts nothing
     then does all that is to be done, and leaves the mirror's rows in their files' order: the staged
     ones are sent to where they are."""
-    if staged.rows is None or not isinstance(change.rule, KeyRule):
+    rule = change.rule
+    if staged.rows is None or not isinstance(rule, KeyRule | ReplaceRule):
         return False
     rows = staged.rows.filter(pc.equal(staged.rows["_cdc_kind"], "row"))
+    if isinstance(rule, ReplaceRule):
+        return not rows.num_rows
     if pc.any(rows["_cdc_new"]).as_py():  # an insert, or a wrong mirror: MERGE finds that out
         return False
-    are_there = mirror.has_all(rows.select(list(change.rule.schema.key)), change.bounds)
+    are_there = mirror.has_all(rows.select(list(rule.schema.key)), change.bounds)
     if are_there:
         staged.broadcast()
     return are_there

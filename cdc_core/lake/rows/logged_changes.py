@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cdc_core.delta.added_files import files_within
 from cdc_core.delta.errors import at_work
@@ -22,16 +21,21 @@ from cdc_core.model.reports import DeltaLayer
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.absent_names import LISTS
 from cdc_core.stage.changes import LoggedChanges, OwnRows
-from cdc_core.stage.layout import change_schema
+from cdc_core.stage.difference import touched_keys
+from cdc_core.stage.layout import COMMIT_SCN, change_schema
 
 if TYPE_CHECKING:
     from cdc_core.lake.table_context import TableWork
 
 
+ALL_WINDOWS = (0, 2**63 - 1)
+"""The least and the greatest SCN of a window or a chunk."""
+
+
 def files_of(work: TableWork, scn_high: int | None = None) -> list[str]:
     """The change log's files; with ``scn_high`` those alone that may hold rows of this window.
     Needs no Spark."""
-    low, high = (0, 2**63 - 1) if scn_high is None else (scn_high, scn_high)
+    low, high = ALL_WINDOWS if scn_high is None else (scn_high, scn_high)
     with reading_layer(work, "changelog"):
         return files_within(work.changelog, "_cdc_window", low, high)
 
@@ -39,6 +43,12 @@ def files_of(work: TableWork, scn_high: int | None = None) -> list[str]:
 def size_of_files(path: str) -> tuple[int, int] | None:
     """How many files the newest version of a Delta table has, and of how many bytes; None where
     there is none that delta-rs can read. Needs no Spark."""
+    sizes = sizes_of_files(path)
+    return None if sizes is None else (len(sizes), sum(sizes))
+
+
+def sizes_of_files(path: str) -> list[int] | None:
+    """The bytes of each file of the newest version of a Delta table; None as above."""
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
@@ -46,7 +56,8 @@ def size_of_files(path: str) -> tuple[int, int] | None:
         found = pa.table(DeltaTable(path).get_add_actions())
     except (DeltaError, OSError):
         return None
-    return found.num_rows, pc.sum(found["size_bytes"]).as_py() or 0
+    sizes: list[int] = found["size_bytes"].to_pylist()
+    return sizes
 
 
 def file_names_of(changelog: str) -> FileNames:
@@ -82,6 +93,32 @@ def batches_of(work: TableWork, layer: DeltaLayer, sql: str) -> Iterator[pa.Tabl
     """The same, batch by batch."""
     with reading_layer(work, layer):
         yield from map(pa.table, _execute(work, layer, sql))
+
+
+def mirror_parts(
+    work: TableWork, columns: pa.Schema, scn_max: int | None = None
+) -> Iterator[pa.Table]:
+    """These columns of the mirror's rows, part by part; with ``scn_max`` of the rows that changed
+    last up to this SCN. Needs no Spark."""
+    listed = ", ".join('"' + name.replace('"', '""') + '"' for name in columns.names)
+    where = "" if scn_max is None else f" WHERE {COMMIT_SCN} <= {scn_max}"
+    yield columns.empty_table()
+    for rows in batches_of(work, "mirror", f"SELECT {listed} FROM mirror{where}"):
+        yield rows.cast(columns)
+
+
+def keys_of_rows(
+    work: TableWork, schema: TableSchema, own: OwnRows, windows: tuple[int, int]
+) -> Iterator[pa.Table]:
+    """The keys that some rows of the change log touch, old ones and new ones, part by part; the
+    rows are of windows, or chunks, between these SCNs. Needs no Spark."""
+    with reading_layer(work, "changelog"):
+        files = files_within(work.changelog, "_cdc_window", *windows)
+    if not files:
+        return
+    with logged_changes(work.changelog, schema, own, files) as changes:
+        for part in range(changes.parts):
+            yield touched_keys(changes.light(part, changes.parts), schema)
 
 
 def _execute(work: TableWork, layer: DeltaLayer, sql: str) -> Any:
