@@ -182,3 +182,31 @@ def test_a_maintained_table_is_the_same_and_goes_on(
     before = mirror(source.schema, hidden=True)
     lake.table(table).rebuild_mirror(source.schema)
     assert mirror(source.schema, hidden=True) == before
+
+
+def test_a_table_with_nothing_to_compact_or_remove_is_maintained_without_spark(
+    open_lake: Callable[..., Lake],
+    source: Source,
+    row: Callable[..., Row],
+    mirror: Callable[..., list[Row]],
+    tmp_path: Path,
+) -> None:
+    """The first time how long its log reaches back is noted; the second time nothing happens."""
+    lake, table = open_lake(), source.schema.table
+    tx = source.begin()
+    for key in range(1, 4):
+        tx.insert(row(key))
+    tx.commit()
+    source.chunk().apply(lake)
+    paths = [tmp_path / "lake" / "shop" / layer / table.path for layer in ("mirror", "changelog")]
+    versions = []
+    for _ in range(2):
+        done = lake.table(table).maintain(MaintenanceConfig(log_hours=48), source.schema.key)
+        assert [(one.files_before, one.files_after) for one in done] == [(1, 1), (1, 1)]
+        assert all(one.bytes_before == one.bytes_after > 0 for one in done)
+        versions.append([DeltaTable(str(path)).version() for path in paths])
+    assert versions[0] == versions[1]
+    for path in paths:
+        said = DeltaTable(str(path)).metadata().configuration
+        assert said["delta.logRetentionDuration"] == "interval 48 hours"
+    assert mirror(source.schema) == source.state(source.scn)

@@ -34,6 +34,7 @@ import pyarrow.compute as pc
 from cdc_core.delta.history import DeltaLog, read_log
 from cdc_core.errors import RESNAPSHOT_HINT, DecodeError, RowsGoneError
 from cdc_core.lake.apply.truncation import Truncation, change_values, refuse_equal
+from cdc_core.lake.definitions.altering import commit_properties
 from cdc_core.lake.definitions.defaults import sql_literal
 from cdc_core.lake.definitions.evolution import known_schema
 from cdc_core.lake.mirror.merge import KeyRule
@@ -49,9 +50,7 @@ from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
     CHANGELOG_INDEXED,
     PARTITIONS_PROPERTY,
-    delta,
     listed,
-    properties_sql,
     quote_name,
     same_key,
     string_literal,
@@ -124,10 +123,8 @@ def empty_partitions(
     if written is not None:
         check_removed(written.counts, mirrored_rows, work.facts(scn=scn))
     deleted = sum(one["num_deleted_rows"] for one in written.counts) if written else 0
-    with work.commit(session, "altering a Delta table", metadata):
-        session.sql(
-            f"ALTER TABLE {delta(work.changelog)} SET TBLPROPERTIES {properties_sql({PARTITIONS_PROPERTY: str(scn)})}"
-        )
+    info = work.info("altering a Delta table", metadata)
+    commit_properties(work, work.changelog, {PARTITIONS_PROPERTY: str(scn)}, info)
     return TableApplied(
         table=work.table,
         changes=found or 0,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cdc_core.delta.altering import Change, commit_change, takes_changes
+from cdc_core.delta.appending import CommitInfo
 from cdc_core.delta.history import read_log
 from cdc_core.errors import DEBUG_HINT, FROM_LANDING_HINT, MIRROR_HINT, LakeError
 from cdc_core.lake.definitions.defaults import sql_literal
@@ -138,6 +139,25 @@ def alter(
         # come.
         hint = FROM_LANDING_HINT if path == work.changelog else MIRROR_HINT
         raise LakeError(error.message, hint=hint, **error.facts) from error
+
+
+def commit_properties(
+    work: TableWork, path: str, properties: dict[str, str], info: CommitInfo
+) -> None:
+    """Give one of the table's Delta tables these properties, which ask for no feature, in a commit
+    that says what ``info`` says.
+
+    Raises:
+        CommitConflictError: Another writer committed meanwhile.
+        LakeError: Delta refused.
+    """
+    log, alteration = read_log(path), set_properties(properties)
+    if log is not None and takes_changes(path, log):
+        commit_change(path, alteration.operation, alteration.change, info, fence=work.fence)
+        return
+    session = work.session_for()
+    with work.commit(session, info.doing, info.metadata):
+        session.sql(f"ALTER TABLE {delta(path)} {alteration.sql[0]}")
 
 
 def fill_column(

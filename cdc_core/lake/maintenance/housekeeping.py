@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow.fs as pafs
 
 from cdc_core.config import DeletionVectors, DeltaFeature, MaintenanceConfig
+from cdc_core.delta.appending import CommitInfo
 from cdc_core.delta.commits import GUARD_FEATURE
 from cdc_core.delta.history import MAPPING, DeltaCommit, filesystem_of, read_commits, read_log
 from cdc_core.delta.log_retention import clean_up_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.delta.storage import storing
+from cdc_core.lake.definitions.altering import commit_properties
 from cdc_core.lake.mirror.ways import COPIED_PER_CHANGE_MIN, VECTORS_ROWS_MIN
+from cdc_core.lake.rows.logged_changes import sizes_of_files
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
@@ -138,6 +140,36 @@ def _layers(work: TableWork) -> tuple[tuple[DeltaLayer, str], tuple[DeltaLayer, 
     return ("mirror", work.mirror), ("changelog", work.changelog)
 
 
+_CLUSTERING = "clustering"
+"""The table feature of a table whose log says in words of its own by which columns it is
+clustered."""
+
+_FILES_TOGETHER_MIN = 2
+"""So many small files can be put together; of fewer, OPTIMIZE would make a commit without files."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a Delta table has: so many files, of so many bytes, each of these ``sizes`` where nobody
+    but the log was asked."""
+
+    properties: Mapping[str, str]
+    files: int
+    bytes: int
+    sizes: tuple[int, ...] = ()
+    clustered_by: tuple[str, ...] = ()
+
+    @property
+    def has_vectors(self) -> bool:
+        """Shall rows be marked as deleted?"""
+        return self.properties.get("delta.enableDeletionVectors") == "true"
+
+    @property
+    def is_plain(self) -> bool:
+        """Is a table as its files are, without vectors beside them, or an order?"""
+        return len(self.sizes) == self.files and not self.has_vectors
+
+
 @dataclass(frozen=True, slots=True)
 class _Maintenance:
     """The maintenance of one Delta table."""
@@ -150,34 +182,32 @@ class _Maintenance:
 
     def run(self) -> TableMaintained:
         started = time.monotonic()
-        session = self.work.session_for()
-        before = self._detail(session)
-        had_vectors = _has_vectors(before)
-        has_vectors = had_vectors
+        before = self._look()
+        has_vectors = before.has_vectors
         if self.layer == "mirror":  # delta-rs, which appends to the change log, knows neither
-            has_vectors = self._follow_vectors(session, has_them=had_vectors)
-            self._follow_features(session)
-            self._follow_clustering(session, list(before["clusteringColumns"] or []))
-        self._follow_log_retention(session, before["properties"])
-        self._optimize(session)
-        removed = self._vacuum(session)
+            has_vectors = self._follow_vectors(has_them=has_vectors)
+            self._follow_features()
+            self._follow_clustering(before.clustered_by)
+        self._follow_log_retention(before.properties)
+        self._optimize()
+        removed = self._vacuum()
         commits_removed = self._clean_up_log()
-        after = self._detail(session)
+        after = self._look()
         return TableMaintained(
             table=self.work.table,
             layer=self.layer,
-            files_before=before["numFiles"],
-            files_after=after["numFiles"],
-            bytes_before=before["sizeInBytes"],
-            bytes_after=after["sizeInBytes"],
+            files_before=before.files,
+            files_after=after.files,
+            bytes_before=before.bytes,
+            bytes_after=after.bytes,
             files_removed=removed,
             commits_removed=commits_removed,
-            had_vectors=had_vectors,
+            had_vectors=before.has_vectors,
             has_vectors=has_vectors,
             seconds=time.monotonic() - started,
         )
 
-    def _follow_vectors(self, session: Any, *, has_them: bool) -> bool:
+    def _follow_vectors(self, *, has_them: bool) -> bool:
         rows, setting = count_rows(self.path), self.options.deletion_vectors
         commits = read_commits(self.path) if setting == "auto" and not has_them else ()
         wanted = wants_vectors(setting, rows, commits, has_them=has_them)
@@ -188,41 +218,45 @@ class _Maintenance:
             if wanted:
                 changed[f"delta.feature.{GUARD_FEATURE}"] = "supported"
             sql = f"ALTER TABLE {delta(self.path)} SET TBLPROPERTIES {properties_sql(changed)}"
-            self._commit(session, sql, "switching deletion vectors")
+            self._commit(sql, "switching deletion vectors")
         if not wanted and has_them:
             self._commit(
-                session,
                 f"REORG TABLE {delta(self.path)} APPLY (PURGE)",
                 "writing deletion vectors into files",
             )
         return wanted
 
-    def _follow_features(self, session: Any) -> None:
-        properties = self._detail(session)["properties"]
+    def _follow_features(self) -> None:
+        log = read_log(self.path)
+        properties = {} if log is None else log.properties
         if changed := feature_properties(self.options.delta_features, properties):
             sql = f"ALTER TABLE {delta(self.path)} SET TBLPROPERTIES {properties_sql(changed)}"
-            self._commit(session, sql, "switching features of a Delta table")
+            self._commit(sql, "switching features of a Delta table")
 
-    def _follow_clustering(self, session: Any, columns: list[str]) -> None:
+    def _follow_clustering(self, columns: Sequence[str]) -> None:
         wanted = list(self.key) if self.options.cluster_by_key else []
         log = read_log(self.path)
         if log is None or not set(wanted) <= set(log.columns):
             return  # A window that renames a column of the key was captured, and is not applied yet.
-        if columns != wanted:
+        if list(columns) != wanted:
             by = f"({', '.join(map(quote_name, wanted))})" if wanted else "NONE"
             sql = f"ALTER TABLE {delta(self.path)} CLUSTER BY {by}"
-            self._commit(session, sql, "clustering a mirror by its key")
+            self._commit(sql, "clustering a mirror by its key")
 
-    def _optimize(self, session: Any) -> None:
-        size = str(self.options.target_file_mb * 1024 * 1024)
+    def _optimize(self) -> None:
+        found, size = self._look(), self.options.target_file_mb * 1024 * 1024
+        if found.is_plain and sum(one < size for one in found.sizes) < _FILES_TOGETHER_MIN:
+            return
         of_files = "spark.databricks.delta.optimize"
-        configure(session, {f"{of_files}.minFileSize": size, f"{of_files}.maxFileSize": size})
-        self._commit(session, f"OPTIMIZE {delta(self.path)}", "putting small files together")
+        sizes = dict.fromkeys((f"{of_files}.minFileSize", f"{of_files}.maxFileSize"), str(size))
+        configure(self.work.session_for(), sizes)
+        self._commit(f"OPTIMIZE {delta(self.path)}", "putting small files together")
 
-    def _vacuum(self, session: Any) -> int:
+    def _vacuum(self) -> int:
         """Remove files that no version of the last hours has; how many went."""
         hours = self.options.vacuum_hours
-        if hours is None:
+        before, found = _data_files(self.path), self._look()
+        if hours is None or (found.is_plain and before == found.files):
             return 0
         is_checked = str(hours >= _DELTAS_RETENTION_HOURS).lower()
         settings = {
@@ -231,20 +265,17 @@ class _Maintenance:
             # takes half a minute.
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         }
-        configure(session, settings)
-        before = _data_files(self.path)
-        self._commit(
-            session, f"VACUUM {delta(self.path)} RETAIN {hours} HOURS", "removing old files"
-        )
+        configure(self.work.session_for(), settings)
+        self._commit(f"VACUUM {delta(self.path)} RETAIN {hours} HOURS", "removing old files")
         return before - _data_files(self.path)
 
-    def _follow_log_retention(self, session: Any, properties: Mapping[str, str]) -> None:
+    def _follow_log_retention(self, properties: Mapping[str, str]) -> None:
         if FORGETS_PROPERTY in properties:
             sql = f"ALTER TABLE {delta(self.path)} UNSET TBLPROPERTIES ('{FORGETS_PROPERTY}')"
-            self._commit(session, sql, "keeping the position of a Delta table")
+            self._commit(sql, "keeping the position of a Delta table")
         if changed := log_properties(self.options.log_hours, properties):
-            sql = f"ALTER TABLE {delta(self.path)} SET TBLPROPERTIES {properties_sql(changed)}"
-            self._commit(session, sql, "setting how long a Delta table's log reaches back")
+            doing = "setting how long a Delta table's log reaches back"
+            commit_properties(self.work, self.path, changed, self._info(doing))
 
     def _clean_up_log(self) -> int:
         hours = self.options.log_hours
@@ -253,19 +284,27 @@ class _Maintenance:
             return 0  # the log alone says who took rows away
         return clean_up_log(self.path, time.time() - hours * 3600, self.work.fence)
 
-    def _commit(self, session: Any, sql: str, doing: str) -> None:
+    def _info(self, doing: str) -> CommitInfo:
         position = self.work.position()
         scn = position.mirror_scn if self.layer == "mirror" else position.changelog_scn
-        with self.work.commit(session, doing, self.work.metadata("maintenance", scn or 0)):
+        return self.work.info(doing, self.work.metadata("maintenance", scn or 0))
+
+    def _commit(self, sql: str, doing: str) -> None:
+        session, info = self.work.session_for(), self._info(doing)
+        with self.work.commit(session, doing, info.metadata):
             session.sql(sql).collect()
 
-    def _detail(self, session: Any) -> Any:
+    def _look(self) -> _Found:
+        """What the table has now. Spark is asked for what its log does not say plainly."""
+        log, sizes = read_log(self.path), sizes_of_files(self.path)
+        if log is not None and sizes is not None and _CLUSTERING not in log.writer_features:
+            return _Found(log.properties, len(sizes), sum(sizes), tuple(sizes))
+        session = self.work.session_for()
         with translated("looking at a Delta table", **self.work.facts(path=self.path)):
-            return session.sql(f"DESCRIBE DETAIL {delta(self.path)}").collect()[0]
-
-
-def _has_vectors(detail: Any) -> bool:
-    return bool(detail["properties"].get("delta.enableDeletionVectors") == "true")
+            [told] = session.sql(f"DESCRIBE DETAIL {delta(self.path)}").collect()
+        clustered_by = tuple(told["clusteringColumns"] or ())
+        properties = dict(told["properties"])
+        return _Found(properties, told["numFiles"], told["sizeInBytes"], (), clustered_by)
 
 
 def _data_files(path: str) -> int:
