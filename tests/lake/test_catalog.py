@@ -19,6 +19,8 @@ from tests.jvm import small_session
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 
 SCHEMA = OWNER.lower()
+VIEWS = "src_current"
+"""Where a source's current views are."""
 
 
 @pytest.fixture
@@ -34,20 +36,32 @@ def oracle() -> Iterator[Oracle]:
         yield running
 
 
-@pytest.fixture
-def hive(tmp_path: Path, spark_process: None) -> Iterator[dict[str, str]]:
+@pytest.fixture(scope="module")
+def metastore(
+    tmp_path_factory: pytest.TempPathFactory, spark_process: None
+) -> Iterator[dict[str, str]]:
     """Spark's settings for a metastore of its own; a JVM has one for life."""
     stop_spark()
-    metastore = f"jdbc:derby:;databaseName={tmp_path / 'metastore'};create=true"
+    folder = tmp_path_factory.mktemp("hive")
+    metastore = f"jdbc:derby:;databaseName={folder / 'metastore'};create=true"
     yield {
         "spark.sql.catalogImplementation": "hive",
         "spark.hadoop.javax.jdo.option.ConnectionURL": metastore,
         "spark.hadoop.datanucleus.schema.autoCreateAll": "true",
         "spark.hadoop.hive.metastore.schema.verification": "false",
-        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
-        "spark.driver.extraJavaOptions": f"-Dderby.stream.error.file={tmp_path / 'derby.log'}",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Dderby.stream.error.file={folder / 'derby.log'}",
     }
     stop_spark()
+
+
+@pytest.fixture
+def hive(metastore: dict[str, str], tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The same, without the names of other tests."""
+    yield metastore
+    lake = LakeConfig(path=str(tmp_path / "lake"), driver_memory="1g", spark_config=metastore)
+    for schema in (SCHEMA, VIEWS):
+        small_session(lake).sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
 
 
 def _config(oracle: Oracle, path: Path, *tables: str, **lake: Any) -> SourceConfig:
@@ -138,6 +152,23 @@ def test_a_name_of_somebody_else_is_left_alone(
     with Pipeline(moved) as pipeline:
         assert [one.failed for one in pipeline.register_tables()] == [None]
     assert _rows(moved, f"SELECT V FROM {SCHEMA}.orders") == [("first",)]
+
+
+def test_current_views_are_there_for_the_next_session(
+    oracle: Oracle, hive: dict[str, str], tmp_path: Path
+) -> None:
+    """In a metastore, which the catalog of Spark's own would not be."""
+    views = {"current_views": {"spark": True}}
+    config = _config(oracle, tmp_path, "ORDERS", "OTHER", spark_config=hive, **views)
+    with Pipeline(config) as pipeline:
+        list(pipeline.run_once())
+        cut = pipeline.keep_current_views()
+        assert cut is not None
+        assert cut.scn == pipeline.cut_at().scn
+    found = {row[1] for row in _rows(config, f"SHOW VIEWS IN {VIEWS}")}
+    assert found == {"demo_orders", "demo_other"}
+    assert _rows(config, f"SELECT V FROM {VIEWS}.demo_orders") == [("first",)]
+    assert _rows(config, f"SELECT COUNT(*) FROM {VIEWS}.demo_other") == [(0,)]
 
 
 @pytest.mark.parametrize(

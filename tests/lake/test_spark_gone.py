@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,9 @@ import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
+from cdc_core.config import LakeConfig
 from cdc_core.errors import LakeError, SparkMemoryError, SparkUnavailableError
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.mirror.merge import merge_sql
 from cdc_core.spark.session import translated
 
@@ -21,15 +24,15 @@ if TYPE_CHECKING:
     from cdc_core.lake.lake import Lake
     from tests.stage.landed import Row, Source
 
-pytestmark = pytest.mark.spark
 
-
+@pytest.mark.spark
 def test_another_jvm_takes_the_place_of_one_that_ended(
     open_lake: Callable[..., Lake],
     source: Source,
     row: Callable[..., Row],
     mirror: Callable[..., list[Row]],
     capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from pyspark import SparkContext
@@ -84,7 +87,8 @@ def test_another_jvm_takes_the_place_of_one_that_ended(
     assert "lake.driver_memory" in out.value.hint
     assert SparkContext._gateway.proc.poll() is not None
     assert [one["ID"] for one in mirror(source.schema)] == [1, 2]
-    large.apply(lake)
+    by_itself = DeltaLake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")
+    large.apply(by_itself)  # what another JVM makes of it was seen above
     assert [one["ID"] for one in mirror(source.schema)] == [1, 2, 3]
 
 

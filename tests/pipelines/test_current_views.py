@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,58 +102,13 @@ def test_a_file_of_views_that_cannot_be_made_is_an_error_that_says_so(
         assert [one.name for one in tmp_path.glob("current*")] == [file.name]
 
 
-KEEP = """
-import sys
-from cdc_core.config import SourceConfig
-from cdc_core.steps import Pipeline
-with Pipeline(SourceConfig.model_validate_json(sys.argv[1])) as pipeline:
-    print(pipeline.keep_current_views().scn)
-"""
-READ = """
-import sys
-from cdc_core.config import SourceConfig
-from cdc_core.spark.session import start_session
-session = start_session(SourceConfig.model_validate_json(sys.argv[1]).lake)
-names = [row.viewName for row in session.sql(f"SHOW VIEWS IN {sys.argv[2]}_current").collect()]
-print(sorted(names))
-for name in sorted(names):
-    print(session.sql(f"SELECT COUNT(*) FROM {sys.argv[2]}_current.{name}").collect()[0][0])
-"""
-
-
-def run(code: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-
-
 @pytest.mark.spark
-def test_views_in_a_hive_metastore_are_there_for_the_next_session(
-    oracle: Oracle, tmp_path: Path
+def test_a_catalog_that_forgets_its_views_is_refused(
+    oracle: Oracle, tmp_path: Path, spark_process: None
 ) -> None:
-    """In the metastore that PySpark brings along. A catalog that forgets them is refused."""
-    hive = {
-        "spark.sql.catalogImplementation": "hive",
-        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={tmp_path}/metastore;create=true",
-    }
+    """Those in a metastore are in tests/lake/test_catalog.py."""
     lake = {"path": str(tmp_path / "lake"), "driver_memory": "1g", "current_views": {"spark": True}}
-    config = oracle.config(tmp_path, "ONE", "TWO", lake={**lake, "spark_config": hive})
-    with Pipeline(config) as pipeline:
+    with Pipeline(oracle.config(tmp_path, "ONE", "TWO", lake=lake)) as pipeline:
         list(pipeline.run_once())
-        scn = pipeline.cut_at().scn
-    text = config.model_dump_json()
-    kept = run(KEEP, text, folder=tmp_path)
-    assert kept.stdout.strip() == str(scn), kept.stderr
-    read = run(READ, text, config.name, folder=tmp_path)
-    assert read.stdout.split("\n")[:3] == ["['demo_one', 'demo_two']", "1", "1"], read.stderr
-    forgetful = config.model_copy(
-        update={"lake": config.lake.model_copy(update={"spark_config": {}})}
-    )
-    with Pipeline(forgetful) as pipeline, pytest.raises(ConfigError, match="forgets its views"):
-        pipeline.keep_current_views()
+        with pytest.raises(ConfigError, match="forgets its views"):
+            pipeline.keep_current_views()
