@@ -56,6 +56,8 @@ _COMPOUND_MAX = 400
 def compile_select(state: Compilation, node: ast.Query, *, tells_places: bool = False) -> Plan:
     """Compile a statement that is a query, for a transaction that may write LOBs of its rows with
     their places."""
+    if node.for_update is not None and (node.fetch is not None or node.offset is not None):
+        raise OracleError(2014, "cannot select FOR UPDATE from view with DISTINCT, GROUP BY, etc.")
     if tells_places and isinstance(node.body, ast.Select) and node.for_update is None:
         state.told_places = node.body
     text, columns, _ = state.query(node, None)

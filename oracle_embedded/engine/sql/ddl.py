@@ -308,6 +308,8 @@ def _read_table(stream: TokenStream, *, temporary: bool = False) -> nodes.Create
         if stream.take_word("ORGANIZATION", "INDEX"):
             is_index_organized = True
             index_words = _read_index_clauses(stream)
+        elif is_index_organized and (words := _read_index_clauses(stream)):
+            index_words |= words
         elif stream.take_word("ORGANIZATION", "EXTERNAL"):
             external = _read_external(stream)
         elif stream.take_word("XMLTYPE"):  # its redo has one form for all, which the database says

@@ -385,3 +385,9 @@ def test_bounds_are_shown_as_oracle_prints_them(sql: Client) -> None:
     assert [one for (one,) in found] == [
         day.format(3), day.format(4), "MAXVALUE", "TIMESTAMP' 2026-03-01 00:00:00.5'", "10", "50", None, None,
     ]  # fmt: skip
+
+
+def test_an_index_organized_table_says_in_any_order_how_it_is_stored(sql: Client) -> None:
+    sql("create table t (a char(20), b number, c varchar2(2000), constraint k primary key (a, b)) organization index tablespace users pctthreshold 20 overflow tablespace users")  # fmt: skip
+    kinds = sql("select iot_type from user_tables where iot_type is not null order by 1")
+    assert kinds == [("IOT",), ("IOT_OVERFLOW",)]

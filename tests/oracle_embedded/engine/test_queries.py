@@ -201,3 +201,10 @@ def test_a_range_with_an_offset_has_one_key(sql: Client) -> None:
     for order in ("n, v", "v"):
         with pytest.raises(OracleError, match="ORA-30486"):
             sql(f"select sum(n) over (order by {order} range 1 preceding) from r")
+
+
+def test_rows_that_are_counted_off_are_not_locked(sql: Client) -> None:
+    sql("create table t (id number primary key)")
+    for limit in ("fetch first 1 rows only", "offset 1 rows"):
+        with pytest.raises(OracleError, match="ORA-02014"):
+            sql(f"select id from t order by id {limit} for update")
