@@ -80,13 +80,13 @@ def windows_sensor(
     def windows(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         with open_pipeline() as pipeline, opened_siblings(siblings) as others:
             tick = _tick(context, pipeline, config, names)
-            tick.release()
-            if busy := tick.busy():
-                return _skipped(context, busy)
-            wait = wait_seconds_after_failures(instance_of(context), tags)
-            if wait:
-                return dg.SkipReason(f"the last run failed; next attempt in {wait:.0f} s")
             try:
+                tick.release()
+                if busy := tick.busy():
+                    return _skipped(context, busy)
+                wait = wait_seconds_after_failures(instance_of(context), tags)
+                if wait:
+                    return dg.SkipReason(f"the last run failed; next attempt in {wait:.0f} s")
                 asked = tick.ask(others, limit=config.capture.windows_per_run_max, is_whole=False)
             except TransientError as error:
                 return _waits(context, error)
@@ -122,9 +122,9 @@ def snapshots_sensor(
     def snapshots(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         with open_pipeline() as pipeline:
             tick = _tick(context, pipeline, config, names)
-            tick.release()
-            before = _rejected(pipeline)
             try:
+                tick.release()
+                before = _rejected(pipeline)
                 taken = pipeline.take_signals()
                 planned = pipeline.take_policies()
             except TransientError as error:

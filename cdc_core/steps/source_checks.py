@@ -18,6 +18,7 @@ from cdc_core.config import (
     sources_of,
 )
 from cdc_core.errors import (
+    ANY_TABLE,
     CdcError,
     ConfigError,
     LakeError,
@@ -188,7 +189,8 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
                 refuse_foreign(state, position)
                 lost = find_lost(ctx, state, position)
             except (LakeError, LandingDamagedError) as error:
-                findings.append(Finding(error.what_happened, error.hint, state.table))
+                remedy = error.hint.replace(ANY_TABLE, state.table.argument)
+                findings.append(Finding(error.what_happened, remedy, state.table))
                 continue
             findings += [
                 Finding(problem, remedy, state.table, is_problem=False)

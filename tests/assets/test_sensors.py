@@ -26,6 +26,7 @@ from cdc_core.errors import (
     LeaseHeldError,
     OracleUnavailableError,
     RedoUnavailableError,
+    StoreUnavailableError,
 )
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.signals import Signal
@@ -222,6 +223,24 @@ def test_a_database_that_stays_down_fails_ticks_until_it_is_back(
         raising(down, pipeline, LeaseHeldError("another process works"))
         assert sensors.tick(name, cursor=first).cursor == "{}", "it lives, and so does the database"
     assert sensors.tick(name, cursor=first).cursor == "{}"
+
+
+@pytest.mark.parametrize("name", ["windows", "snapshots"])
+def test_a_metadata_store_that_is_away_is_waited_for_from_the_first_question_on(
+    pipeline: StandIn, sensors: Sensors, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """PostgreSQL starts again, and no tick is red for it."""
+    pipeline.snapshotted()
+
+    def away(*_: object) -> None:
+        raise StoreUnavailableError("the metadata store failed")
+
+    with monkeypatch.context() as down:
+        down.setattr("assets.waiting.release_dead_runs", away)
+        tick = sensors.tick(name)
+    assert "the metadata store failed" in str(tick.skip_message)
+    assert "failing_since" in str(tick.cursor)
+    assert "failing_since" not in str(sensors.tick(name, cursor=tick.cursor).cursor)
 
 
 def test_what_does_not_go_away_by_itself_is_an_error_at_once(

@@ -181,9 +181,11 @@ def test_a_log_with_anything_but_actions_is_damaged(source: Source) -> None:
     for text in ("[1]", '"a"', '{"txn": 5}', '{"metaData": {"id": "x"}}', '{"add": [7]}'):
         for file in kept:
             file.write_text(f"{text}\n")
-        [(is_fine, found, _)] = examined(source)
+        [(is_fine, found, remedy)] = examined(source)
         assert not is_fine
         assert "of a Delta table's log" in found
+        assert "DEMO.ONE" in remedy
+        assert "OWNER.TABLE" not in remedy
     for file, text in kept.items():
         file.write_text(text)
 

@@ -153,3 +153,24 @@ def test_columns_with_other_names_since_are_compared_by_their_own(tmp_path: Path
         assert table.keys == ("300,p0",)
         assert list(made.pipeline.repair())
         assert made.pipeline.reconcile().differences == 0
+
+
+def test_rows_whose_keys_are_floats_are_repaired(tmp_path: Path, spark_process: None) -> None:
+    """By their keys: chunks are not cut by them, and NaN is one key."""
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE T (ID BINARY_DOUBLE PRIMARY KEY, PART VARCHAR2(9))",
+            "INSERT INTO T VALUES (0.1d, 'a')",
+            "INSERT INTO T VALUES (BINARY_DOUBLE_NAN, 'b')",
+            "INSERT INTO T VALUES (-1e300d, 'c')",
+        )
+        with Pipeline(
+            oracle.config(tmp_path, "T", lake={"path": str(tmp_path / "lake")})
+        ) as pipeline:
+            list(pipeline.run_once())
+            [mirror] = (tmp_path / "lake" / "src" / "mirror").iterdir()
+            DeltaTable(str(mirror)).update({"PART": "'x'"}, predicate="\"PART\" <> 'c'")
+            assert [one.differences for one in pipeline.reconcile().tables] == [2]
+            [chunk] = [one for one in pipeline.repair() if one.kind == "chunk-applied"]
+            assert chunk.rows == 2
+            assert [one.differences for one in pipeline.reconcile().tables] == [0]
