@@ -12,12 +12,12 @@ from cdc_core.model.starts import RunPlan, TablePlan
 from cdc_core.model.wording import counted
 from cdc_core.schema.dictionary import read_each_schema
 from cdc_core.schema.table import TableSchema
+from cdc_core.steps.configuration_changes import configuration_changes, leaving_tables
 from cdc_core.steps.context import Context
 from cdc_core.steps.snapshots.plan import pending_chunks
 from cdc_core.steps.snapshots.row_filter import configured_filter
 from cdc_core.steps.snapshots.rows import snapshot_prefix
 from cdc_core.steps.snapshots.starting import decision
-from cdc_core.steps.table_lifecycle import configuration_changes, leaving_tables
 
 
 def preview(ctx: Context) -> RunPlan:

@@ -28,7 +28,8 @@ from cdc_core.capture.passes import reading_position
 from cdc_core.capture.passes.reading_position import Reading
 from cdc_core.capture.passes.rules import CaptureRules
 from cdc_core.capture.transactions import ledger as ledger_module
-from cdc_core.capture.transactions.ledger import Entry, TransactionLedger
+from cdc_core.capture.transactions.entry import Entry
+from cdc_core.capture.transactions.ledger import TransactionLedger
 from cdc_core.capture.transactions.orphans import judged
 from cdc_core.capture.transactions.stream import Event, Stream
 from cdc_core.change_reader import WindowWork

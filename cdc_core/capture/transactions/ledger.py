@@ -41,9 +41,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,9 +50,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.capture.passes.batches import MinedBatch, joined_batches, merged_batches
+from cdc_core.capture.transactions.entry import Entry, commit_ordinal, ended_batch
 from cdc_core.capture.transactions.single_batch import whole_transactions
 from cdc_core.capture.transactions.stream import UNKNOWN_USER, Event, Stream
-from cdc_core.landing.layout import ORDINAL_SHIFT, TRANSACTION_SCHEMA
+from cdc_core.landing.layout import ORDINAL_SHIFT
 from cdc_core.model.operations import ENDS, Operation
 from cdc_core.model.scn import ScnWindow
 from cdc_core.model.transactions import (
@@ -61,10 +61,8 @@ from cdc_core.model.transactions import (
     OVER,
     UNRESOLVED,
     IncompleteTransaction,
-    LedgerState,
     OpenTransaction,
     slot_of,
-    with_window,
 )
 
 _LOG = logging.getLogger(__name__)
@@ -74,61 +72,7 @@ DISPLACED_KEPT = 100
 """So many transactions whose end was never seen are kept; each is a loss of redo that somebody has
 to look into."""
 
-_COMMIT_ORDINAL = TRANSACTION_SCHEMA.get_field_index("commit_ordinal")
 START, COMMIT, ROLLBACK = int(Operation.START), int(Operation.COMMIT), int(Operation.ROLLBACK)
-
-
-@dataclass(slots=True, kw_only=True)
-class Entry:
-    """A transaction while it is followed. ``tables`` has the captured rows of each table that it
-    touched, None where a version that did not count by table saw it first; ``undone_at`` is the
-    ordinal of the ROLLBACK row that set it aside, ``stated_scn`` what START_SCN says of its
-    beginning where no START row was seen.
-
-    ``has_rollback`` says that :mod:`cdc_core.stage.rollback` is asked: some rows take others back,
-    or changes are shown against the order of their SCNs. ``met_scn`` is the SCN of its first row in
-    this pass, ``change_scn`` the highest of its changes in it.
-    """
-
-    xid: str
-    start_scn: int | None
-    first_ordinal: int
-    username: str | None = None
-    session_id: int | None = None
-    serial: int | None = None
-    has_rollback: bool = False
-    rows: int = 0
-    undone: int = 0
-    state: LedgerState = "open"
-    absent_scn: int | None = None
-    tables: dict[str, int] = field(default_factory=dict)
-    undone_at: int = 0
-    stated_scn: int = 0
-    start_timestamp: datetime | None = None
-    client_id: str | None = None
-    windows: tuple[int, ...] = ()
-    met_scn: int = 0
-    change_scn: int = 0
-
-    @property
-    def began(self) -> int:
-        """Where it began, as far as this pass shows."""
-        return self.met_scn if self.start_scn is None else self.start_scn
-
-    @property
-    def has_changes(self) -> bool:
-        """Is a captured change left that was not taken back?"""
-        return self.rows > 2 * self.undone
-
-    def count(self, table: str, rows: int, window: int) -> None:
-        """Add captured rows of a table that land with a window."""
-        self.tables[table] = self.tables.get(table, 0) + rows
-        self.windows = with_window(self.windows, window)
-
-    @property
-    def by_table(self) -> dict[str, int]:
-        """The tables in order."""
-        return dict(sorted(self.tables.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +118,7 @@ class TransactionLedger:
         self._by_statement = frozenset(by_statement)
         places = [at for at, name in enumerate(self._table_names) if name in self._by_statement]
         self._by_statement_places = np.array(places, dtype=np.int32)
-        self._open = {one.xid: _entry_of(one) for one in opened}
+        self._open = {one.xid: Entry.of(one) for one in opened}
         # Two of one slot cannot both be open; the one that was seen later is.
         by_age = sorted(self._open.values(), key=lambda one: one.first_ordinal)
         self._slots = {slot_of(one.xid): one for one in by_age if one.state != "displaced"}
@@ -270,7 +214,7 @@ class TransactionLedger:
         for entry in self._doubtful:  # undo rows can stand behind the ROLLBACK row
             if entry.state == "open" and entry.rows and not entry.has_changes:
                 entry.state = "undone"
-        self._ended.sort(key=_commit_ordinal)
+        self._ended.sort(key=commit_ordinal)
         met = [
             one
             for one in self._open.values()
@@ -287,8 +231,8 @@ class TransactionLedger:
         ended, self._ended = self._ended, []
         whole, self._ended_whole = self._ended_whole, []
         if not whole:
-            return _batch_of(ended)
-        found = pa.Table.from_batches([*whole, _batch_of(ended)]).sort_by("commit_ordinal")
+            return ended_batch(ended)
+        found = pa.Table.from_batches([*whole, ended_batch(ended)]).sort_by("commit_ordinal")
         [batch] = found.combine_chunks().to_batches()
         return batch
 
@@ -303,28 +247,7 @@ class TransactionLedger:
         newest :data:`DISPLACED_KEPT`."""
         displaced = [one.xid for one in self._open.values() if one.state == "displaced"]
         forgotten = frozenset(displaced[:-DISPLACED_KEPT])
-        found = (
-            OpenTransaction(
-                xid=one.xid,
-                start_scn=one.start_scn,
-                first_ordinal=one.first_ordinal,
-                has_rollback=one.has_rollback,
-                tables=tuple(one.by_table),
-                table_rows=tuple(one.by_table.values()),
-                rows=one.rows,
-                username=one.username,
-                undone=one.undone,
-                state=one.state,
-                session_id=one.session_id,
-                serial=one.serial,
-                absent_scn=one.absent_scn,
-                start_timestamp=one.start_timestamp,
-                client_id=one.client_id,
-                windows=one.windows,
-            )
-            for one in self._open.values()
-            if one.xid not in forgotten
-        )
+        found = (one.as_open() for one in self._open.values() if one.xid not in forgotten)
         return sorted(found, key=lambda one: (one.first_ordinal, one.xid))
 
     # -- one row that begins, ends or names a transaction ------------------------------------------
@@ -580,14 +503,7 @@ class TransactionLedger:
         )
 
     def _record(self, entry: Entry, state: str, event: Event, *, is_late: bool = False) -> None:
-        self._ended.append(
-            (
-                entry.xid, state, entry.start_scn, event.scn, event.ordinal, event.timestamp or None, entry.username,
-                entry.first_ordinal, entry.has_rollback, list(entry.by_table), list(entry.by_table.values()), entry.rows,
-                entry.undone, is_late, entry.session_id, entry.serial, entry.absent_scn,
-                entry.start_timestamp, entry.client_id, entry.windows,
-            )
-        )  # fmt: skip
+        self._ended.append(entry.ended(state, event, is_late=is_late))
 
 
 def _ended_numbers(batch: MinedBatch, above: int) -> npt.NDArray[np.uint64]:
@@ -608,29 +524,6 @@ def _are_among(xids: Sequence[str], known: Iterable[npt.NDArray[np.uint64]]) -> 
     for numbers in known:
         found |= np.isin(wanted, numbers)
     return found.tolist()
-
-
-def _batch_of(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(TRANSACTION_SCHEMA)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(column, one.type)
-            for column, one in zip(columns, TRANSACTION_SCHEMA, strict=True)
-        ],
-        schema=TRANSACTION_SCHEMA,
-    )
-
-
-def _entry_of(one: OpenTransaction) -> Entry:
-    values = {each.name: getattr(one, each.name) for each in fields(OpenTransaction)}
-    tables = dict(zip(one.tables, values.pop("table_rows"), strict=True))
-    return Entry(**{**values, "tables": tables})
-
-
-def _commit_ordinal(ended: tuple[Any, ...]) -> int:
-    """Of one of the tuples that become ``TRANSACTION_SCHEMA``."""
-    found: int = ended[_COMMIT_ORDINAL]
-    return found
 
 
 def _time_of(event: Event) -> datetime | None:
