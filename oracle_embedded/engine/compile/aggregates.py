@@ -189,7 +189,7 @@ def _over(state: Compilation, window: ast.Window, scope: Scope) -> str:
             "ORDER BY " + ", ".join(_order_key(state, item, scope) for item in window.order)
         )
     if window.frame:
-        parts.append(_frame(window))
+        parts.append(_frame(state, window))
     return f"OVER ({' '.join(parts)})"
 
 
@@ -198,8 +198,8 @@ def _range_with_offsets(state: Compilation, window: ast.Window, scope: Scope) ->
     NUMBER or of a second.
 
     Raises:
-        OracleError: ORA-30486 for several keys or one of text, ORA-03001 for an offset that is no
-            literal, and for years and months.
+        OracleError: ORA-30486 for several keys or one of text, ORA-03001 for an offset that is
+            neither a literal nor a bind, and for years and months.
     """
     item = window.order[0]
     key = state.value(item.expr, scope)
@@ -211,29 +211,40 @@ def _range_with_offsets(state: Compilation, window: ast.Window, scope: Scope) ->
     function = "o_range_time" if is_time else "o_range_number"
     whole = Sql(f"{function}({key.text})", types.NUMBER, key.nullable)
     words = [
-        part if isinstance(part, str) else _offset(part, is_time=is_time) for part in window.frame
+        part if isinstance(part, str) else _offset(state, part, is_time=is_time)
+        for part in window.frame
     ]
     return f"ORDER BY {sort_text(whole, item)} {' '.join(words)}"
 
 
-def _offset(node: ast.Expr, *, is_time: bool) -> str:
-    """A literal, as SQLite wants it, in millionths: of days where the key is a time."""
+def _offset(state: Compilation, node: ast.Expr, *, is_time: bool) -> str:
+    """A literal or a bind, as SQLite wants it, in millionths: of days where the key is a time."""
+    unit = _MILLION * (_DAY_SECONDS if is_time else 1)
     if isinstance(node, ast.Number):
-        number = Decimal(node.text) * (_DAY_SECONDS if is_time else 1)
-        return str(int(number * _MILLION))
+        return str(int(Decimal(node.text) * unit))
+    if isinstance(node, ast.Bind) and _is_number(state, node):
+        return state.parameter(node.index, types.NUMBER, unit)
     if is_time and isinstance(node, ast.Interval) and node.first not in ("YEAR", "MONTH"):
         packed, _ = interval_literal(node.text, node.first, node.last, node.precision, node.digits)
         return str(nanos_from_interval_ds(packed) * _MILLION // temporal.SECOND)
     raise unsupported("RANGE with an offset that is no number and no interval of days", node.pos)
 
 
-def _frame(window: ast.Window) -> str:
+def _is_number(state: Compilation, node: ast.Bind) -> bool:
+    """Is a bind a number, as far as it is known?"""
+    kinds = state.bind_types
+    return kinds is None or (node.index < len(kinds) and kinds[node.index].family == "number")
+
+
+def _frame(state: Compilation, window: ast.Window) -> str:
     words = []
     for part in window.frame:
         if isinstance(part, str):
             words.append(part)
         elif isinstance(part, ast.Number) and part.text.isdigit():
             words.append(part.text)
+        elif isinstance(part, ast.Bind) and _is_number(state, part):
+            words.append(state.parameter(part.index, types.NUMBER, 1))
         else:
             raise unsupported("window offset that is not a whole number", part.pos)
     return " ".join(words)

@@ -122,9 +122,9 @@ class Compilation:
         self._aliases += 1
         return f"{prefix}{self._aliases}"
 
-    def parameter(self, position: int, kind: SqlType) -> str:
+    def parameter(self, position: int, kind: SqlType, unit: int = 0) -> str:
         """The SQLite parameter of a bind position."""
-        self.plan.slots.append(Slot(position, kind))
+        self.plan.slots.append(Slot(position, kind, unit))
         return f"?{FIRST_SLOT + len(self.plan.slots) - 1}"
 
     def value(self, node: ast.Expr, scope: Scope) -> Sql:

@@ -76,6 +76,8 @@ class Slot:
 
     position: int
     type: SqlType
+    unit: int = 0
+    """SQLite wants a whole number: so many of these are 1."""
 
 
 @dataclass(slots=True)

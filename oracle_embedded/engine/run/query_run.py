@@ -49,6 +49,8 @@ def translated(error: Exception, connection: Connection) -> OracleError:
 
 def bound_value(value: Value, slot: Slot, time_zone: str) -> object:
     """A bind value as SQLite parameter."""
+    if slot.unit:
+        return _offset(value, slot.unit)
     if value is None:
         return None
     family = slot.type.family
@@ -71,6 +73,20 @@ def bound_value(value: Value, slot: Slot, time_zone: str) -> object:
     if family == "raw" and not value:
         return None
     return value
+
+
+def _offset(value: Value, unit: int) -> int:
+    """By how much a window's frame begins or ends beside its row.
+
+    Raises:
+        OracleError: ORA-01428 for nothing, and for less than 0.
+    """
+    number = None if value is None else numbers.decode(value)
+    if number is None or number < 0:
+        raise OracleError(
+            1428, f"argument '{'NULL' if number is None else number}' is out of range"
+        )
+    return int(number * unit)
 
 
 def parameters(

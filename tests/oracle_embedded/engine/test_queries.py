@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -208,3 +209,24 @@ def test_rows_that_are_counted_off_are_not_locked(sql: Client) -> None:
     for limit in ("fetch first 1 rows only", "offset 1 rows"):
         with pytest.raises(OracleError, match="ORA-02014"):
             sql(f"select id from t order by id {limit} for update")
+
+
+@pytest.mark.parametrize(
+    ("order", "frame", "low", "high", "sums"),
+    [
+        ("n", "rows between :1 preceding and :2 following", 1, 0, "1 3 6 10"),
+        ("n", "range between :1 preceding and :2 following", 1, 0, "1 3 4 10"),
+        ("d", "range between :1 preceding and :2 following", 0.5, 1, "3 2 10 6"),
+    ],
+)
+def test_a_frame_has_binds_for_its_ends(
+    sql: Client, order: str, frame: str, low: float, high: float, sums: str
+) -> None:
+    sql("create table r (n number, d date, v number)")
+    for number, value in ((1, 1), (2, 2), (4, 4), (5, 6)):
+        sql("insert into r values (:1, date '2020-01-01' + :2, :3)", number, number, value)
+    query = f"select sum(v) over (order by {order} {frame}) from r order by n"
+    found = sql(query, Decimal(str(low)), Decimal(str(high)))
+    assert " ".join(value for (value,) in found) == sums
+    with pytest.raises(OracleError, match="ORA-01428: argument '-1'"):
+        sql(query, -1, 0)
