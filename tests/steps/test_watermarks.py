@@ -16,6 +16,7 @@ from cdc_core.config import LakeConfig
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.oracle.database import current_scn
+from cdc_core.oracle.session import settings_block
 from cdc_core.steps import Pipeline
 from cdc_core.steps.snapshots import watermarks
 from cdc_core.steps.source_checks import oracle_findings
@@ -175,6 +176,7 @@ def test_chunks_are_appended_and_put_right_without_spark(
                 "SET TRANSACTION READ ONLY",
                 "ROLLBACK",
                 "BEGIN SYS.DBMS_LOGMNR",
+                settings_block(),
             )
             assert {sql for sql in map(str.lstrip, sent) if not sql.startswith(plain)} == set()
             past = {sql for sql in sent if AS_OF in sql}
