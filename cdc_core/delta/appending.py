@@ -47,6 +47,7 @@ from cdc_core.errors import REPORT_HINT, CdcError, LakeError, StoreUnavailableEr
 _LOG = logging.getLogger(__name__)
 
 ROW_GROUP_ROWS = 50_000
+"""A row group has so many rows, or up to twice as many: those that are at hand make even ones."""
 _CONSTRAINTS = "delta.constraints."
 
 
@@ -170,7 +171,8 @@ def write_file(
                     )
                     if writing is not None:
                         writing.result()
-                writing = pool.submit(writer.write_table, rows, row_group_size=ROW_GROUP_ROWS)
+                size = -(-rows.num_rows // max(1, rows.num_rows // ROW_GROUP_ROWS))
+                writing = pool.submit(writer.write_table, rows, row_group_size=size)
             if writer is None or writing is None:
                 return None
             with storing("writing a file of a Delta table", path=table):
