@@ -13,6 +13,7 @@ import pytest
 from cdc_core.errors import CdcError, DecodeError, DuplicateKeyError, LakeError
 from cdc_core.stage.layout import mirror_schema
 from cdc_core.stage.merge import (
+    Effects,
     KeyValues,
     ReplaceMerge,
     TruncationMerge,
@@ -39,12 +40,24 @@ def merged(case: Case, *, is_truth: bool = False) -> tuple[list[Row], tuple[int,
     ]
     effects = [merge.effects(file) for file in files]
     counts = merge.rows_inserted, merge.rows_updated, merge.rows_deleted
-    parts = [
-        merge.merged(file.slice(at, 3), effect.of(at, min(3, file.num_rows - at)))
-        for file, effect in zip(files, effects, strict=True)
-        for at in range(0, file.num_rows, 3)
-    ]
+    parts = []
+    for file, effect in zip(files, effects, strict=True):
+        for at in range(0, file.num_rows, 3):
+            there, own = file.slice(at, 3), effect.of(at, min(3, file.num_rows - at))
+            parts.append(merge.merged(there, own))
+            if not own.deletes.any():
+                check_columns(merge, there, own, parts[-1])
     return pa.concat_tables([*parts, merge.inserted()]).to_pylist(), counts
+
+
+def check_columns(merge: WindowMerge, there: pa.Table, own: Effects, after: pa.Table) -> None:
+    """Column by column rows become the same, and a column is there exactly if a value changes."""
+    for name in there.column_names:
+        before = there[name].combine_chunks()
+        found = merge.changed(name, own, lambda values=before: values)  # type: ignore[misc]
+        wanted = repr(after[name].to_pylist())
+        assert repr((before if found is None else found).to_pylist()) == wanted
+        assert (found is None) == (repr(before.to_pylist()) == wanted)
 
 
 def expected(case: Case, *, is_truth: bool = False) -> tuple[list[Row], tuple[int, int, int]]:
