@@ -98,6 +98,19 @@ def test_spark_merges_where_the_configuration_says_so(
         change(source, 60).apply(_lake(tmp_path, **options))
 
 
+JOBS_OF_A_MERGE = 8
+"""Delta's own: what the version has, which files have the keys, the rows of these, the new files.
+None is of Redolake."""
+
+
+def _jobs() -> int:
+    """How many jobs this process's Spark has run."""
+    from pyspark import SparkContext
+
+    context: Any = SparkContext._active_spark_context
+    return int(context._jsc.sc().dagScheduler().numTotalJobs())
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("open_lake", "reason"),
@@ -116,7 +129,12 @@ def test_a_merge_says_why(
     assert (first.write.way == "merge") == (reason == "lake.merge is spark")
     window = _update(source, "merged")
     assert window.apply(lake).write == MirrorWrite("merge", reason)
+    last, before = _update(source, "merged again"), _jobs()
+    last.apply(lake)
+    of_window = _jobs() - before
+    assert of_window <= JOBS_OF_A_MERGE
     again = source.chunk(snapshot="again").apply(lake)
+    assert _jobs() - before - of_window <= JOBS_OF_A_MERGE + 1, "the rows come and go: no job more"
     assert again.write.way == "merge"
     assert (again.rows_inserted, again.rows_updated) == (0, 9)
     assert mirror(source.schema) == source.state(source.scn)
