@@ -95,12 +95,12 @@ def test_processes_hear_of_each_others_refusals(
             said = processes.status(config)
             assert said is not None
             assert "sent_again=2027-01-15 08:15:00 UTC, or when it changes" in said
-    assert sent == [old]
+    assert sent.count(old) == 1
     clock.now += PAUSE_SECONDS
     for config in sources * 5:
         assert "sent_again=when it changes" in (processes.status(config) or "")
         clock.now += 3600
-    assert sent == [old] * 2
+    assert sent.count(old) == 2
     assert processes.status(_config(oracle, tmp_path)) is None
     assert "sent_again=when it changes" in (processes.status(sources[0]) or "")
     assert sent.count(old) == 2
