@@ -17,7 +17,7 @@ from cdc_core.errors import ConfigError, LakeError, LandingDamagedError
 from cdc_core.model.identifiers import TableId
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import Verdict, compare
-from tests.oracle.embedded import running_oracle
+from tests.oracle.embedded import ADMIN, running_oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, capturing, source_of
 
@@ -153,6 +153,7 @@ def three_windows(source: Source) -> None:
             f"INSERT INTO T VALUES ({number + 1000}, 'new')",
         )
         source.run()
+        source.oracle.run("ALTER SYSTEM SWITCH LOGFILE", user=ADMIN)
         source.run()  # an idle window
         source.pipeline.retire_windows()
 
