@@ -68,9 +68,11 @@ def _peer(one: socket.socket) -> str:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        pytest.param({"driver": {"sdv": 1}}, "none of the parameters", id="unknown"),
+        pytest.param({"driver": {"sdv": 1}}, "is not a parameter that you can set", id="unknown"),
         pytest.param({"driver": {"sdu": "8192"}}, "of type int", id="wrong type"),
-        pytest.param({"driver": {"access_token": "x"}}, "none of the parameters", id="a secret"),
+        pytest.param(
+            {"driver": {"access_token": "x"}}, "is not a parameter that you can set", id="a secret"
+        ),
         pytest.param({"external_auth": True}, "set thick too", id="external in thin mode"),
         pytest.param(
             {"external_auth": True, "thick": {}}, "takes no password", id="external with password"

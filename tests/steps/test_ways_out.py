@@ -325,7 +325,7 @@ WAYS = {
     ),
     "a-date-before-christ-in-the-snapshot-corrected": Way(
         before=sql(f"UPDATE T SET D = {BC} WHERE ID = 7"),
-        says=("correction of the row in Oracle",),
+        says=("orrect the row in Oracle",),
         by_hand=sql("UPDATE T SET D = DATE '2044-03-15' WHERE ID = 7"),
         typed=(AGAIN,),
     ),
@@ -343,7 +343,7 @@ WAYS = {
     ),
     "a-date-before-christ-in-the-redo-corrected": Way(
         fault=sql(f"INSERT INTO T VALUES (100, 'x', {BC})"),
-        says=("correction of the row in Oracle",),
+        says=("orrect the row in Oracle",),
         by_hand=sql("DELETE FROM T WHERE ID = 100"),
         typed=(AGAIN,),
     ),
