@@ -25,4 +25,6 @@ def instance_of(
     with _lock:
         if not _opened or _opened[0][0] != ref:
             _opened[:] = [(ref, dg.DagsterInstance.from_ref(ref))]
+        # The context opens one for its own log, unless it has one.
+        context._instance = _opened[0][1]
         return _opened[0][1]

@@ -379,15 +379,14 @@ class TestJanitor:
 def test_ticks_of_a_code_location_ask_one_open_storage() -> None:
     """As Dagster calls sensors and schedules: with a reference to its storage, the same each time."""
     with dg.DagsterInstance.local_temp() as one, dg.DagsterInstance.local_temp() as another:
-        first, second, schedule, other = (
-            instance_of(context)
-            for context in (
-                dg.build_sensor_context(instance_ref=one.get_ref()),
-                dg.build_sensor_context(instance_ref=one.get_ref()),
-                dg.build_schedule_context(instance_ref=one.get_ref()),
-                dg.build_sensor_context(instance_ref=another.get_ref()),
-            )
+        contexts = (
+            dg.build_sensor_context(instance_ref=one.get_ref()),
+            dg.build_sensor_context(instance_ref=one.get_ref()),
+            dg.build_schedule_context(instance_ref=one.get_ref()),
+            dg.build_sensor_context(instance_ref=another.get_ref()),
         )
+        first, second, schedule, other = map(instance_of, contexts)
+        assert [context.instance for context in contexts] == [first, first, first, other]
         assert first is second is schedule
         assert first.root_directory == one.root_directory
         assert other.root_directory == another.root_directory
