@@ -174,9 +174,10 @@ class KeptDatabase:
 
 
 @lru_cache(maxsize=16)
-def kept_database(recipe: Recipe) -> KeptDatabase:
-    """A database as its recipe makes it. Tests that begin with equal ones begin with its file, since
-    to make one takes as long as many a test's own part."""
+def kept_database(recipe: Recipe, passwords: frozenset[tuple[str, str]]) -> KeptDatabase:
+    """A database as its recipe makes it, with these passwords of its users. Tests that begin with
+    equal ones begin with its file, since to make one takes as long as many a test's own part."""
+    del passwords  # `PASSWORDS` as they are now, which a test may have changed for itself
     plain = replace(recipe, statements=())
     oracle = Oracle(plain)
     if recipe.statements:
@@ -235,7 +236,7 @@ class Oracle:
     def _started(self) -> tuple[OpenDatabase, EmbeddedServer]:
         with self._starting:
             if self._running is None:
-                self.start(kept_database(self.recipe))
+                self.start(kept_database(self.recipe, frozenset(PASSWORDS.items())))
             assert self._running is not None
             return self._running
 
