@@ -30,16 +30,18 @@ def statistics_of(file: pq.FileMetaData, schema: pa.Schema, columns: Sequence[st
             "numRecords": file.num_rows,
             "minValues": {name: one.least for name, one in ordered if one.least is not None},
             "maxValues": {name: one.most for name, one in ordered if one.most is not None},
-            "nullCount": {name: one.nulls for name, one in ordered},
+            "nullCount": {name: one.nulls for name, one in ordered if one.nulls is not None},
         }
     )
 
 
 @dataclass(slots=True)
 class _Bounds:
-    """``bounds`` are the minima and maxima of row groups; None once one is not to be given."""
+    """``bounds`` are the minima and maxima of row groups; None once one is not to be given.
+    ``nulls`` is None once a row group does not say it: Spark leaves out all statistics of long
+    texts."""
 
-    nulls: int = 0
+    nulls: int | None = 0
     bounds: list[Any] | None = field(default_factory=list)
 
     @property
@@ -58,7 +60,9 @@ def _column(file: pq.FileMetaData, place: int, kind: pa.DataType) -> _Bounds:
     for number in range(file.num_row_groups):
         group = file.row_group(number)
         known = group.column(place).statistics
-        found.nulls += known.null_count
+        if known is None or known.null_count is None:
+            return _Bounds(None, None)
+        found.nulls = (found.nulls or 0) + known.null_count
         if found.bounds is None or known.null_count == group.num_rows:
             continue
         bounds = [known.min, known.max] if known.has_min_max else None

@@ -44,13 +44,17 @@ class RowGroup:
     """Some rows of a file that follow each other: the first is the ``start``-th of the file."""
 
     file: pq.ParquetFile
+    schema: pa.Schema
     number: int
     start: int
     rows: int
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """Some of their columns."""
-        return self.file.read_row_group(self.number, columns=columns, use_threads=False)
+        """Some of their columns, in the table's types: what wrote the file may have held them in
+        others, which it names there."""
+        rows = self.file.read_row_group(self.number, columns=columns, use_threads=False)
+        wanted = pa.schema([self.schema.field(name) for name in columns])
+        return rows.select(columns).cast(wanted)
 
 
 def write_patched(
@@ -89,7 +93,7 @@ def write_patched(
             return None
         try:
             with filesystem.open_output_stream(path) as target:
-                size = _write(source, file, footer, changed, target)
+                size = _write(source, file, schema, footer, changed, target)
             make_durable(filesystem, path)
             found = pq.read_metadata(path, filesystem=filesystem)
         except BaseException:
@@ -102,6 +106,7 @@ def write_patched(
 def _write(
     source: pa.NativeFile,
     file: pq.ParquetFile,
+    schema: pa.Schema,
     footer: Struct,
     changed: Callable[[RowGroup], pa.Table],
     target: pa.NativeFile,
@@ -112,7 +117,7 @@ def _write(
     target.write(MAGIC)
     for number, group in enumerate(structs(footer, GROUPS)):
         rows = group[ROWS][1]
-        new = changed(RowGroup(file, number, start, rows))
+        new = changed(RowGroup(file, schema, number, start, rows))
         start += rows
         if new.num_columns:
             rows = new.num_rows

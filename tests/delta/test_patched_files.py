@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,33 @@ def test_columns_that_stay_keep_their_pages_and_all_have_their_values(
             connection.execute(sql, [str(path)]).fetchone()
             == connection.execute(sql, [str(tmp_path / "whole.parquet")]).fetchone()
         )
+
+
+def test_a_column_of_which_the_file_has_no_statistics_gets_none(tmp_path: Path) -> None:
+    """Spark leaves them out of columns with long texts."""
+    written(tmp_path / "old.parquet", write_statistics=["ID", "SMALL"])
+    new = write_patched(str(tmp_path), "old.parquet", KINDS, change, INDEXED, group_bytes_max=LIMIT)
+    assert new is not None
+    said = json.loads(new.statistics)
+    assert set(said["nullCount"]) == {"ID", "SMALL"}
+    assert "TEXT" not in {**said["minValues"], **said["maxValues"]}
+    assert said["numRecords"] == changed().num_rows
+
+
+def test_columns_are_read_in_the_tables_types_whatever_the_file_calls_them(tmp_path: Path) -> None:
+    """A file may say in which types of Arrow its writer held the columns."""
+    at = KINDS.get_field_index("TEXT")
+    rows = table().cast(KINDS.set(at, pa.field("TEXT", pa.large_string())))
+    pq.write_table(rows, tmp_path / "old.parquet", row_group_size=GROUP)
+    seen = []
+
+    def read(group: RowGroup) -> pa.Table:
+        seen.append(group.read(["TEXT", "ID"]).schema)
+        return pa.table({})
+
+    new = write_patched(str(tmp_path), "old.parquet", KINDS, read, INDEXED, group_bytes_max=LIMIT)
+    assert new is not None
+    assert set(seen) == {pa.schema([KINDS.field("TEXT"), KINDS.field("ID")])}
 
 
 def _pages(path: Path, number: int, names: list[str]) -> dict[str, bytes]:
