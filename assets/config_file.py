@@ -120,7 +120,7 @@ def existing_file(path: Path) -> Path:
     raise ConfigError(
         "there is no configuration file",
         hint="Name one with --config FILE or the environment variable REDOLAKE_CONFIG; "
-        "`redolake demo` makes one to look at.",
+        "`redolake demo` creates a sample.",
         file=names[0],
     )
 
@@ -146,7 +146,7 @@ def _document(path: Path, number: int | None) -> YamlFile:
     if len(sources) > 1:
         raise ConfigError(
             "the configuration file has several sources",
-            hint="Dagster reads them all; for the command line give each a file of its own.",
+            hint="Dagster reads them all; for the command line, give each a separate file.",
             file=path,
             sources=len(sources),
         )

@@ -65,7 +65,7 @@ def load_component(path: Path) -> OracleCdc:
     if len(sources) != 1:
         raise ConfigError(
             "the command line works on one source",
-            hint="Give each source a file of its own.",
+            hint="Give each source a separate file.",
             file=path,
             sources=len(sources),
         )

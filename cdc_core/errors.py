@@ -167,7 +167,7 @@ def noticing_memory() -> Iterator[None]:
         if not is_out_of_memory(error):
             raise
         raise NotEnoughMemoryError(
-            "this process has not enough memory",
+            "this process does not have enough memory",
             hint=PROCESS_MEMORY_HINT,
             cause=type(error).__name__,
         ) from error
@@ -337,7 +337,7 @@ class AlteredMeanwhileError(SchemaMismatchError):
 
 
 class DuplicateKeyError(TerminalError):
-    """Two rows of a table have one key, so the key does not say which row a change is about."""
+    """Two rows of a table have one key, so the key does not identify the row of a change."""
 
 
 class WindowConflictError(TerminalError):

@@ -70,7 +70,7 @@ class HeldLease:
         try:
             self._store.leases.release(self._lease)
         except TransientError as error:
-            _LOG.warning("the lease could not be given back, trying again: %s", error)
+            _LOG.warning("the lease could not be released, trying again: %s", error)
             name = f"give back {self._lease.name}"
             threading.Thread(target=self._give_back, daemon=True, name=name).start()
 
@@ -109,7 +109,7 @@ class HeldLease:
 def given_up(lease: str) -> FencedError:
     """What a step is told that goes on in the background of a source that was closed."""
     return FencedError(
-        "the lease was given back, since the source was closed",
+        "the lease was released, because the source was closed",
         hint="Run the same command to continue.",
         lease=lease,
     )

@@ -365,7 +365,7 @@ def _read_newest(session: OracleSession, miner: OracleSession, how: LogMinerConf
             option = "capture.archived_only" if how.standby_dsn is None else "capture.standby_dsn"
             raise LogsNotReadyError(
                 f"{option} is set, and no log is archived yet",
-                hint="ALTER SYSTEM ARCHIVE LOG CURRENT archives the one that is written.",
+                hint="ALTER SYSTEM ARCHIVE LOG CURRENT archives the current one.",
             )
         high = min(high, end)
         low = min(low, Scn(high - 1))
@@ -403,14 +403,14 @@ def _check_dictionary(given: RedoCheckInput) -> Iterator[Finding]:
         return
     if newest_dictionary(read_dictionary_marks(session, SCN_MAX)) is None:
         yield Finding(
-            "capture.strategy: redo_log_catalog, and no archived log holds a LogMiner dictionary",
+            "capture.strategy: redo_log_catalog, and no archived log contains a LogMiner dictionary",
             f"Run {BUILD_SCRIPT} as a database administrator",
         )
         return
     [(hours,)] = session.fetch_all(_DICTIONARY_AGE)
     yield Finding(
         f"the newest LogMiner dictionary in the redo is {counted(int(hours), 'hour')} old, and for each window Oracle reads all redo since then",
-        f"Keep the archived logs since that dictionary, and run {BUILD_SCRIPT} from time to time (every day, for example)",
+        f"Keep the archived logs since that dictionary, and run {BUILD_SCRIPT} regularly (for example every day)",
         is_problem=False,
     )
 

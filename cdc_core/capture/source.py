@@ -73,7 +73,7 @@ class LogMinerReader:
         how = self._how
         if scn > now.snapshot_scn:
             raise ConfigError(
-                "snapshot.start_scn lies ahead of the database",
+                "snapshot.start_scn is ahead of the database",
                 hint="Name an SCN that the database has reached.",
                 start_scn=scn,
                 current=now.snapshot_scn,
@@ -86,7 +86,7 @@ class LogMinerReader:
                 prove_logs(session, miner, redo, low, high, how)
             except RedoUnavailableError as error:
                 raise RedoUnavailableError(
-                    "the source cannot begin at snapshot.start_scn: redo behind it is gone",
+                    "the source cannot begin at snapshot.start_scn: redo after it is gone",
                     hint="Restore the archived logs (RMAN: RESTORE ARCHIVELOG), or name a later SCN.",
                     **{**error.facts, "start_scn": scn, "reads_from": low + 1},
                 ) from error

@@ -155,12 +155,12 @@ class WindowChanges:
         """Write all that is held back.
 
         Raises:
-            DecodeError: A transaction came without its beginning, and not again with it.
+            DecodeError: A transaction lacks its beginning, and not again with it.
         """
         if lost := self._headless - self._done:
             xid, scn = min(lost, key=lambda one: one[1])
             raise DecodeError(
-                f"a transaction of {self._wording.name} came without its beginning",
+                f"a transaction of {self._wording.name} lacks its beginning",
                 hint=self._wording.whole,
                 xid=xid,
                 commit_scn=scn,

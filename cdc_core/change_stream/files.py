@@ -224,9 +224,9 @@ class RecordFiles:
                 self._refuse_late(file, place)
                 return FilePosition(file, place.offset)
         raise RedoUnavailableError(
-            f"the file of {self._name} that holds the next records is gone, or was written over",
+            f"the file of {self._name} with the next records is gone, or was overwritten",
             hint=f"Copy the file back into the folder{self._form.wording.keeps_files}. If it is "
-            "gone, `redolake source skip-gap` reads the tables again.",
+            "gone, `redolake source skip-gap` continues after the gap.",
             file=place.name,
             offset=place.offset,
         )
@@ -242,9 +242,9 @@ class RecordFiles:
         if not came and self._files[at - 1].size <= place.before_bytes:
             return
         raise RedoUnavailableError(
-            f"more of {self._name}'s records came in front of those that were read",
+            f"more of {self._name}'s records appeared before those that were read",
             hint="Copy files in the order of their names, each whole before the next one. "
-            "`redolake source skip-gap` reads the tables again.",
+            "`redolake source skip-gap` continues after the gap.",
             file=came[0] if came else place.before,
             read_from=place.name,
         )

@@ -168,7 +168,7 @@ class ImageReader:
         if unfit:
             self.unfit += unfit
             _LOG.warning(
-                "values that their columns do not hold are NULL table=%s values=%d",
+                "values that do not fit their columns are NULL table=%s values=%d",
                 self._table, unfit,
             )  # fmt: skip
 

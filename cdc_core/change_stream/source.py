@@ -55,7 +55,7 @@ class StreamReader:
         if is_first and begun is not None:
             if begun > start.snapshot_scn:
                 raise ConfigError(
-                    "snapshot.start_scn lies ahead of the database",
+                    "snapshot.start_scn is ahead of the database",
                     hint="Name an SCN that the database has reached.",
                     start_scn=begun,
                     current=start.snapshot_scn,

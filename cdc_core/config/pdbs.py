@@ -34,7 +34,7 @@ def refuse_several(config: SourceConfig) -> None:
     """
     if config.oracle.pdbs:
         raise ConfigError(
-            "the configuration names several pluggable databases, and each is a source of its own",
+            "the configuration names several pluggable databases, and each is a separate source",
             hint="Open each of `cdc_core.config.sources_of(config)`.",
             source=config.name,
             pdbs=", ".join(config.oracle.pdbs),

@@ -39,7 +39,7 @@ def stored_text(stored: bytes, charset: str) -> str:
     except UnicodeDecodeError:
         raise LiteralRefusedError(
             "the bytes of a text are not in the database's character set",
-            f"`on_undecodable: quarantine` of the table keeps the row beside it. {RESNAPSHOT_HINT}",
+            f"`on_undecodable: quarantine` of the table stores the row separately. {RESNAPSHOT_HINT}",
         ) from None
     if charset in _UNSURE_SETS and not _UNSURE.isdisjoint(text):
         raise LiteralRefusedError(

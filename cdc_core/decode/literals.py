@@ -146,7 +146,7 @@ def _text(literal: Quoted | Bare | Call | Concat, kind: Kind) -> str | None:
     try:
         text = units.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
-        raise LiteralRefusedError("UNISTR holds half of a surrogate pair") from None
+        raise LiteralRefusedError("UNISTR contains half of a surrogate pair") from None
     # Oracle knows no empty VARCHAR2; a literal '' assigned to a CLOB is NULL as well. Only
     # EMPTY_CLOB() is ''.
     return text or None
@@ -180,7 +180,7 @@ def decode_unistr(argument: str) -> str:
 
     def unit(found: re.Match[str]) -> str:
         if not found[1]:
-            raise LiteralRefusedError("UNISTR holds a backslash that starts no code unit")
+            raise LiteralRefusedError("UNISTR contains a backslash that starts no code unit")
         return "\\" if found[1] == "\\" else chr(int(found[1], 16))
 
     return _UNISTR_ESCAPE.sub(unit, argument)
@@ -234,7 +234,7 @@ def number_digits(text: str) -> tuple[bool, str, int]:
         return False, "", 0
     exponent += len(digits) - len(stripped)
     if abs(exponent) > NUMBER_EXPONENT_MAX:
-        raise LiteralRefusedError("a number's exponent is beyond what NUMBER holds")
+        raise LiteralRefusedError("a number's exponent is out of NUMBER's range")
     return found[1] == "-", stripped, exponent
 
 
@@ -258,7 +258,7 @@ def _integer(text: str) -> int:
     if exponent < 0:
         raise LiteralRefusedError("an integer column has a number with a fraction")
     if len(digits) + exponent > INT64_DIGITS_MAX:
-        raise LiteralRefusedError("a number has more digits than its column's type holds")
+        raise LiteralRefusedError("a number has more digits than its column's type allows")
     number = int(digits + "0" * exponent) if digits else 0
     return -number if negative else number
 
@@ -268,7 +268,7 @@ def _decimal(text: str, column: ColumnPlan) -> Decimal:
     if -exponent > column.scale:
         raise LiteralRefusedError("a number has more fractional digits than its column's type")
     if digits and len(digits) + exponent > column.precision - column.scale:
-        raise LiteralRefusedError("a number has more digits than its column's type holds")
+        raise LiteralRefusedError("a number has more digits than its column's type allows")
     return Decimal((int(negative), tuple(map(int, digits or "0")), exponent))
 
 
@@ -280,9 +280,9 @@ def _binary_float(text: str, kind: Kind) -> float:
     if text in _FLOAT_NAMES.values():
         return number
     if number in (float("inf"), float("-inf")):
-        raise LiteralRefusedError("a number is larger than its column's type holds")
+        raise LiteralRefusedError("a number is larger than its column's type allows")
     if number == 0 and re.search("[1-9]", re.split("[eE]", text)[0]):
-        raise LiteralRefusedError("a number is smaller than its column's type holds")
+        raise LiteralRefusedError("a number is smaller than its column's type allows")
     return number
 
 

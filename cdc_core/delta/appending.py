@@ -612,7 +612,7 @@ def _require_files(table: str, sizes: Mapping[str, int], facts: dict[str, object
     for (name, size), info in zip(sizes.items(), found, strict=True):
         if info.size != size:
             raise StoreUnavailableError(
-                "a file that was written a moment ago is missing, or was replaced",
+                "a file that was just written is missing, or was replaced",
                 hint="Try again, and run VACUUM with a retention of at least an hour: it removes files that no commit names yet.",
                 **facts,
                 file=name,

@@ -94,7 +94,7 @@ def register(
 
     Raises:
         ConfigError: The catalog has another table under a name.
-        LakeError: The catalog refuses or does not answer, or the mirror is not there.
+        LakeError: The catalog refuses or does not answer, or the mirror does not exist.
         SparkUnavailableError: Spark does not start.
     """
     names: Names = SparkNames(work) if unity is None else UnityNames(unity)
@@ -115,7 +115,7 @@ def _name(work: TableWork, names: Names, name: str, path: str, moved_from: str |
         if moved_from is None or place not in ("", _plain(moved_from)):
             raise ConfigError(
                 "the catalog has another table under this name",
-                hint="Change the template under lake.catalog, or take that table out of the catalog.",
+                hint="Change the template under lake.catalog, or remove that table from the catalog.",
                 **work.facts(name=name, found=place or "a folder that is not there"),
             )
         names.drop(name)

@@ -253,7 +253,7 @@ class TableWork:
         log = read_log(self.mirror)
         if log is None:
             raise LakeError(
-                "the mirror is not there",
+                "the mirror does not exist",
                 hint="`redolake snapshot` applies the table's first snapshot; `redolake table rebuild OWNER.TABLE` writes a lost mirror from its change log.",
                 **self.facts(path=self.mirror),
             )
@@ -269,7 +269,7 @@ class TableWork:
         self.require_mirror()
         if read_log(self.changelog) is None:
             raise LakeError(
-                "the change log is not there",
+                "the change log does not exist",
                 hint="Restore its folder. Without a copy, `redolake table rebuild --from-landing OWNER.TABLE` writes both Delta tables "
                 "from landing, or `redolake table resnapshot --fresh OWNER.TABLE` reads the table again into new ones.",
                 **self.facts(path=self.changelog),

@@ -40,7 +40,7 @@ class LocalLandingStore:
             self._root.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(
-                "the landing folder cannot be made",
+                "the landing folder cannot be created",
                 hint="Name a folder under landing.path that this user may write to.",
                 path=path,
                 reason=error.strerror,

@@ -54,7 +54,7 @@ class ObjectLandingStore:
             self._cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(
-                "the cache folder of the landing store cannot be made",
+                "the cache folder of the landing store cannot be created",
                 hint="Name a folder under landing.cache that this user may write to.",
                 path=cache,
                 reason=error.strerror,

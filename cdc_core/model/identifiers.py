@@ -117,7 +117,7 @@ def refuse_container(parts: Sequence[object], text: str) -> None:
     if len(parts) == 3:
         raise ConfigError(
             "a table's name has no container: one source captures the tables of one pluggable database",
-            hint="Write OWNER.TABLE. List the pluggable databases under oracle.pdbs, which makes each a source of its own, and tables may then be "
+            hint="Write OWNER.TABLE. List the pluggable databases under oracle.pdbs, which makes each a separate source, and tables may then be "
             "configured as PDB.OWNER.TABLE; name its pluggable database with `redolake --pdb`.",
             name=text[:200],
         )

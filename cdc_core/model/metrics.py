@@ -73,7 +73,7 @@ METRICS = _metrics(
     ),
     (
         "redolake_position_scn", "gauge", "",
-        "SCN up to which every table in its stream has taken the windows.",
+        "SCN up to which every table in the stream has applied the windows.",
         "OffsetScn SourceEventPosition",
     ),
     (
@@ -117,11 +117,11 @@ METRICS = _metrics(
     ),
     (
         "redolake_snapshot_paused", "gauge", "",
-        "1 while `pause-snapshot` holds chunks back.", "SnapshotPaused",
+        "1 while `pause-snapshot` pauses snapshots.", "SnapshotPaused",
     ),
     (
         "redolake_snapshot_paused_seconds", "gauge", "",
-        "For how long chunks have been held back.", "SnapshotPausedDurationInSeconds",
+        "How long snapshots have been paused, in seconds.", "SnapshotPausedDurationInSeconds",
     ),
     # -- tables ----------------------------------------------------------------------------------
     (

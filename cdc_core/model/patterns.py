@@ -132,7 +132,7 @@ class ColumnPattern:
         is_quoted = len(column) > 2 and column[0] == column[-1] == '"'
         if found is None or ("." in column and not is_quoted and not column.startswith(EXPRESSION)):
             raise ConfigError(
-                "this is no pattern of columns",
+                "this is not a pattern of columns",
                 hint="Write OWNER.TABLE.COLUMN, for example 'SHOP.*.PASSWORD', '*.*.SSN' or 'SHOP.CUSTOMERS.re:(HOME|WORK)_PHONE'.",
                 pattern=text[:200],
             )

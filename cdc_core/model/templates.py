@@ -95,7 +95,7 @@ def check_path(template: str) -> None:
     for step in re.sub(r"\{\w+\}", "x", template).split("/"):
         if not _STEP.fullmatch(step) or not step.strip(".") or step.endswith("."):
             raise ConfigError(
-                "the template is no path below lake.path",
+                "the template is not a path below lake.path",
                 hint="Write folders with / between them, such as '{source}/{owner_lower}/{table_lower}': letters, digits and _ . = -, none of them "
                 "empty, and no '..'.",
                 template=template[:200],
@@ -113,7 +113,7 @@ def check_table_name(template: str) -> None:
     parts = re.sub(r"\{\w+\}", "x", template).split(".")
     if len(parts) not in (2, 3) or not all(map(_WORD.fullmatch, parts)):
         raise ConfigError(
-            "the template is no name of a table in a catalog",
+            "the template is not the name of a table in a catalog",
             hint="Write two or three parts with dots between them, such as '{catalog}.{owner_lower}.{table_lower}', of letters, digits and _.",
             template=template[:200],
         )

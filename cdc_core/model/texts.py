@@ -29,7 +29,7 @@ NOT_TEXT = "a text has bytes that are not UTF-8"
 
 NOT_TEXT_IN_REDO = (
     "`on_invalid_text: replace` of the table puts U+FFFD in their place, but in columns of the key; `columns_exclude` leaves the column out; "
-    f"`on_undecodable: quarantine` keeps the row beside the table. After any of them, `redolake table resume {ANY_TABLE}` continues."
+    f"`on_undecodable: quarantine` stores the row separately. After any of them, `redolake table resume {ANY_TABLE}` continues."
 )
 NOT_TEXT_IN_ROWS = (
     "Correct the value in Oracle, set `on_invalid_text: replace` of the table, which puts U+FFFD in their place but in columns of the key, or "

@@ -218,7 +218,7 @@ def replaced(service: str, path: str) -> StoreUnavailableError:
     """The error of a version of an object that is no longer there."""
     return StoreUnavailableError(
         f"an object in {service} was replaced or removed while it was read",
-        hint="The next attempt reads what is there by then. Put an object that grows less often.",
+        hint="The next attempt reads the new version. Upload a growing object less often.",
         path=path,
     )
 
@@ -226,8 +226,8 @@ def replaced(service: str, path: str) -> StoreUnavailableError:
 def overwriting(bucket: str) -> PreflightError:
     """The error of a store that knows no conditional put."""
     return PreflightError(
-        "the object store knows no conditional writes (If-None-Match), so commits to the lake could overwrite each other without an error",
-        hint="Keep the lake in Amazon S3, Azure Blob Storage or Google Cloud Storage, in a store that knows them, or on a file system.",
+        "the object store does not support conditional writes (If-None-Match), so commits to the lake could overwrite each other without an error",
+        hint="Keep the lake in Amazon S3, Azure Blob Storage or Google Cloud Storage, in a store that supports them, or on a file system.",
         bucket=bucket,
     )
 

@@ -267,8 +267,8 @@ class MessageEvents:
         if message.rth is not None and message.rth != self._thread:
             if self._thread is not None:
                 raise PreflightError(
-                    "OpenLogReplicator's messages are of more than one redo thread",
-                    hint="What one thread has sent proves nothing of the other: read a cluster through LogMiner.",
+                    "OpenLogReplicator's messages come from more than one redo thread",
+                    hint="The messages of one thread prove nothing about the other: read a cluster through LogMiner.",
                     threads=f"{self._thread}, {message.rth}",
                 )
             self._thread = message.rth

@@ -195,7 +195,7 @@ def lacking(member: str, **facts: object) -> PreflightError:
 def not_a_message(reason: str, **facts: object) -> DecodeError:
     """The refusal of something that is no message; ``reason`` holds no value of a row."""
     return DecodeError(
-        f"what OpenLogReplicator wrote is not one JSON document a line: {reason}",
+        f"OpenLogReplicator's output is not one JSON document per line: {reason}",
         hint=f"Redolake reads its JSON format, not protobuf. {CONFIGURE}",
         **facts,
     )

@@ -50,7 +50,7 @@ class NetworkMessages:
                 reply = server.start(scn)
         if reply.code is not Answer.REPLICATE or reply.scn is None:
             raise LogsNotReadyError(
-                "OpenLogReplicator does not begin",
+                "OpenLogReplicator does not start",
                 hint="Its log says why.",
                 answer=reply.code.name,
                 scn=scn,
@@ -136,7 +136,7 @@ class NetworkMessages:
             raise RedoUnavailableError(
                 "OpenLogReplicator's messages begin above the SCN that is read next",
                 hint="Put `scn` in its checkpoint file back below that SCN and restart it. If it cannot, "
-                "`redolake source skip-gap` reads the tables again.",
+                "`redolake source skip-gap` continues after the gap.",
                 scn=low,
                 begins=begins,
                 server_begins=reply.scn,

@@ -181,7 +181,7 @@ class Connection:
             scn, c_scn = found.get(2), found.get(10)
         except ValueError as error:
             raise PreflightError(
-                "what answers is not OpenLogReplicator's network writer",
+                "the server is not OpenLogReplicator's network writer",
                 hint="Correct capture.host and capture.port.",
                 server=self._where,
             ) from error

@@ -112,7 +112,7 @@ class MessageStream:
         if network := self._network:
             if work.record.state != "planned":
                 raise RedoUnavailableError(
-                    "OpenLogReplicator's network writer forgets messages that are applied, so that the window cannot be read again",
+                    "OpenLogReplicator's network writer discards applied messages, so that the window cannot be read again",
                     hint="`redolake table resnapshot OWNER.TABLE` reads a table again from Oracle.",
                     window=window.key,
                 )

@@ -279,7 +279,7 @@ _MEANINGS: tuple[tuple[str, type[CdcError], str, str], ...] = (
         "ORA-65040",
         PreflightError,
         "LogMiner takes named logs only in CDB$ROOT",
-        "Use a common user (C##…) with SET CONTAINER; where the root is out of reach, set capture.logs to scn_range. deploy/oracle has "
+        "Use a common user (C##…) with SET CONTAINER; without access to the root, set capture.logs to scn_range. deploy/oracle has "
         "the grants for both.",
     ),
     (

@@ -117,7 +117,7 @@ class ScratchSession(OracleSession):
         [(count,)] = self.fetch_all(_FOREIGN)
         if count:
             raise PreflightError(
-                "the scratch schema holds objects of others",
+                "the scratch schema contains other objects",
                 hint="Name a schema that is empty: CREATE USER … QUOTA UNLIMITED ON USERS, with CREATE SESSION and CREATE TABLE.",
                 schema=self.user,
                 objects=int(count),

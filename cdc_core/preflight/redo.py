@@ -128,7 +128,7 @@ def _check_character_sets(given: CheckInput) -> Iterator[Finding]:
     own, national = sets["NLS_CHARACTERSET"], sets["NLS_NCHAR_CHARACTERSET"]
     if own not in KNOWN:
         yield Finding(
-            f"Redolake does not know the database's character set {own}: rows from before a DDL hold text in its bytes",
+            f"Redolake does not know the database's character set {own}: rows from before a DDL contain text in its bytes",
             "Migrate the database to AL32UTF8 (Database Migration Assistant for Unicode), or ask for the set in an issue",
         )
     if national == _NATIONAL_SET:
@@ -189,7 +189,7 @@ def _check_types(given: CheckInput) -> Iterator[Finding]:
         yield Finding(
             f"{table} has the column {column} of type {kind}: LogMiner does not translate rows of such a table, also where the "
             "column is left out",
-            "Leave the table out, or keep the column in a table of its own; with its first change the table stops",
+            "Leave the table out, or move the column to a separate table; with its first change the table stops",
             table,
             is_problem=False,
         )
@@ -236,7 +236,7 @@ REDO_CHECKS: tuple[Check[CheckInput], ...] = (
     ),
     Check(
         "types whose rows LogMiner does not translate",
-        "Leave the table out, or keep the column in a table of its own",
+        "Leave the table out, or move the column to a separate table",
         "reference/types.md",
         _check_types,
     ),

@@ -97,7 +97,7 @@ def _refused(session: OracleSession, table: TableId, error: CdcError) -> Finding
     if _is_view(session, table):
         return Finding(
             f"{table} is a view, not a table",
-            "Capture the tables that it reads; a view has no rows in the redo of its own",
+            "Capture the tables that it reads; a view has no redo",
             table,
         )
     return Finding(error.what_happened, error.hint, table)
@@ -177,7 +177,7 @@ def _check_collations(given: CheckInput) -> Iterator[Finding]:
             yield Finding(
                 f"{table}: its key column {column} has the collation {collation}: keys that differ in case or accents are one in Oracle, "
                 "and two in the lake",
-                "Name another key, or set identity: rowid in an entry of the table's own",
+                "Name another key, or set identity: rowid in the table's own entry",
                 table,
             )
 

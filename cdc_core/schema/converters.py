@@ -175,7 +175,7 @@ def _failing_row(converter: Converter, values: pa.Array) -> int | None:
 def _wrong(path: str, what: str, **facts: object) -> ConverterError:
     return ConverterError(
         f"a converter of columns_as or types_as cannot be used: {what}",
-        hint=f"{_HINT} Mend the class, or take it out there, then run `redolake table resume {ANY_TABLE}`.",
+        hint=f"{_HINT} Fix the class, or remove it there, then run `redolake table resume {ANY_TABLE}`.",
         converter=path,
         **facts,
     )

@@ -89,7 +89,7 @@ def key_of(
 def _virtual_key(config: TableConfig, named: Set[str]) -> PreflightError:
     return PreflightError(
         "the key has virtual columns, which are not in the redo",
-        hint="Name unique NOT NULL columns that are stored under the table's key, or set identity: rowid in an entry of the table's own.",
+        hint="Name unique NOT NULL columns that are stored under the table's key, or set identity: rowid in the table's own entry.",
         table=config.table,
         columns=", ".join(sorted(named)),
     )
@@ -123,7 +123,7 @@ def refuse_held_keys(config: TableConfig, key: Sequence[str]) -> None:
     if named:
         raise ConfigError(
             "columns_as names columns of the key",
-            hint="Leave them out there, or hold numbers among them as decimal(p,s).",
+            hint="Leave them out there, or store numbers among them as decimal(p,s).",
             table=config.table,
             columns=", ".join(named),
         )

@@ -35,7 +35,7 @@ def check_names(schema: TableSchema) -> None:
     ]
     if refused:
         raise SchemaMismatchError(
-            "columns have names that a Delta table cannot hold",
+            "columns have names that a Delta table cannot have",
             hint=(
                 "Name them under columns_exclude: names that begin with _cdc_ and names that differ only in case are refused."
             ),

@@ -127,7 +127,7 @@ def _expression(text: str, flags: re.RegexFlag) -> re.Pattern[str]:
         return re.compile(text, flags)
     except re.error as error:
         raise ConfigError(
-            f"an entry of data-collections is no regular expression: {error.msg}",
+            f"an entry of data-collections is not a regular expression: {error.msg}",
             hint="Write a name (OWNER.TABLE), a pattern (OWNER.ORDER*) or a regular expression"
             r" (OWNER\.(ORDERS|LINES)).",
             entry=storable(text)[:200],

@@ -164,7 +164,7 @@ def _cut(schema: TableSchema, config: SnapshotConfig, chunk_by: str | None) -> _
             return _Cut("key", None if schema.key == (name,) else name)
         if chunk_by is not None:
             raise ConfigError(
-                "the surrogate key is no captured column of the table",
+                "the surrogate key is not a captured column of the table",
                 hint=f"Name one of {', '.join(schema.column_names)[:300]}, or ROWID.",
                 table=schema.table,
                 column=chunk_by[:128],

@@ -375,7 +375,7 @@ def _held(
                 told(unfit)
             if unfit:
                 _LOG.warning(
-                    "values that their column does not hold are NULL table=%s column=%s values=%d",
+                    "values that do not fit their column are NULL table=%s column=%s values=%d",
                     schema.table, column.name, unfit,
                 )  # fmt: skip
         columns.append(values)

@@ -60,7 +60,7 @@ _NOT_EXECUTABLE = (_INVALID, _NOT_GUARANTEED)
 _WAY_OUT = "If you can do without the column, name it under columns_exclude of the table."
 _WHOLE_ROW = (
     f"{RESNAPSHOT} reads the table again from Oracle. If such rows come again, "
-    "`on_undecodable: quarantine` of the table keeps them beside it and takes the others: set it, "
+    "`on_undecodable: quarantine` of the table stores them separately and continues with the others: set it, "
     f"then run `redolake table resume {ANY_TABLE}`."
 )
 _LOBS_OUT = "If you can do without the table's LOBs, name their columns under columns_exclude of the table. Otherwise: "

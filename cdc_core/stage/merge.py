@@ -45,7 +45,7 @@ _BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 def double_key(schema: TableSchema) -> CdcError:
     """An insert meets a row that no change has deleted."""
     return DuplicateKeyError(
-        "an insert meets a row of its key that nothing has deleted: the key is not unique, or the mirror has a row that "
+        "an insert finds a row with its key that was not deleted: the key is not unique, or the mirror has a row that "
         "Oracle does not have",
         hint="`redolake reconcile` shows whether the mirror is right. If it is not, run `redolake repair`, then `redolake table resume "
         f"{ANY_TABLE}`. If the key is not unique, name unique columns under the table's key and run `redolake table resnapshot "

@@ -244,7 +244,7 @@ def _checked(url: str) -> URL:
                 file.touch(mode=0o600)
         except OSError as error:
             raise ConfigError(
-                "the folder of the metadata store cannot be made", hint=_URLS, folder=folder
+                "the folder of the metadata store cannot be created", hint=_URLS, folder=folder
             ) from error
     return parsed
 

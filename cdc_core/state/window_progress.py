@@ -51,7 +51,7 @@ def refuse_earlier(
         earlier = window_from_row(row)
         raise NotYetError(
             f"an earlier window is still {earlier.state}",
-            hint="Finish the earlier window first: `redolake run` takes windows in order.",
+            hint="Finish the earlier window first: `redolake run` applies windows in order.",
             source=record.source,
             window=record.window.key,
             earlier=earlier.window.key,
@@ -114,7 +114,7 @@ def table_moves(window: WindowRecord, table: TableId, record: TableRecord | None
         )
     if record.mirror_scn is not None and record.mirror_scn < bounds.scn_low:
         raise NotYetError(
-            "the table has not taken the window before this one",
+            "the table has not applied the previous window",
             hint="`redolake run` applies windows in order.",
             source=window.source,
             table=table,

@@ -133,7 +133,7 @@ def looking_again(steps: Callable[[], Iterator[_T]]) -> Iterator[_T]:
 
 def _overtaken(**facts: object) -> OvertakenError:
     return OvertakenError(
-        "another process works on this source, and has finished what waited",
-        hint="Run the command again: it continues behind that.",
+        "another process works on this source, and has finished the pending work",
+        hint="Run the command again: it continues after that.",
         **facts,
     )

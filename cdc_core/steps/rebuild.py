@@ -116,7 +116,7 @@ def _landed_chunks(ctx: Context, record: TableRecord) -> list[ChunkRecord]:
     were read."""
     if not record.is_captured or record.snapshot_scn is None or record.snapshot_id is None:
         raise ConfigError(
-            "the table is not captured now, so landing does not hold what it would be today",
+            "the table is not captured now, so landing does not have its latest changes",
             hint=f"`redolake table resnapshot {record.table.argument} --fresh` reads it from Oracle into new Delta tables.",
             table=record.table,
             state=record.state,
@@ -130,7 +130,7 @@ def _landed_chunks(ctx: Context, record: TableRecord) -> list[ChunkRecord]:
     if not own or any(chunk.state == "planned" for chunk in own):
         raise ConfigError(
             "the table's snapshot has not landed yet",
-            hint="`redolake snapshot` reads and applies what is left of it.",
+            hint="`redolake snapshot` reads and applies the rest of it.",
             table=record.table,
         )
     for chunk in stream:
@@ -160,7 +160,7 @@ def _landed_windows(ctx: Context, record: TableRecord) -> list[WindowRecord]:
 
 def _lost(record: TableRecord, **facts: object) -> LandingDamagedError:
     return LandingDamagedError(
-        "landing does not hold all that the table was made of",
+        "landing lacks chunks or windows of the table",
         hint=f"`redolake table resnapshot {record.table.argument} --fresh` reads it from Oracle into new Delta tables.",
         table=record.table,
         **facts,

@@ -81,7 +81,7 @@ def add_signal(ctx: Context, signal: Signal) -> bool:
     """
     if signal.channel not in ctx.config.signals.enabled:
         raise ConfigError(
-            "signals are not taken from this channel",
+            "Redolake does not read signals from this channel",
             hint=f"Add {signal.channel} to signals.channels.",
             channel=signal.channel,
         )
@@ -236,7 +236,7 @@ def _keep(ctx: Context, signals: Sequence[Signal]) -> None:
         if known is not None and known.state in ("pending", "taken") and _is_resent(signal, known):
             LOG.info("signal %s waits already", signal.id)
             continue
-        LOG.warning("signal %s came again; an id is taken once", signal.id)
+        LOG.warning("signal %s was repeated; Redolake acts on an id once", signal.id)
         ctx.store.signals.add(used_before(signal))
 
 
@@ -377,8 +377,8 @@ def _take_definitions(
     captured = ctx.captured_up_to() or Scn(0)
     if request.scn is not None and request.scn <= captured:
         raise ConfigError(
-            "the redo of this SCN was captured before the signal was taken",
-            hint="Leave scn out: the definition then holds from the SCN on at which the signal is taken.",
+            "the redo of this SCN was captured before Redolake processed the signal",
+            hint="Leave scn out: the definition is then valid from the SCN at which Redolake processes the signal.",
             scn=request.scn,
             captured=captured,
         )

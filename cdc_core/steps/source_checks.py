@@ -147,7 +147,7 @@ def _beside_patterns(session: UserQueries, config: SourceConfig) -> Iterator[Fin
         if shown := sorted(hidden):
             yield Finding(
                 f"{entry.table}: its entry captures {', '.join(shown)} as they are, which the pattern {hidden[shown[0]]} leaves out or masks; "
-                "a table with an entry of its own inherits nothing from patterns",
+                "a table with its own entry inherits nothing from patterns",
                 "Name them under columns_exclude or columns_mask of the entry too, unless their "
                 "values may land",
                 entry.table,
@@ -159,8 +159,8 @@ def _skipping(config: SourceConfig) -> list[Finding]:
     """Which tables' change logs mark changes as skipped."""
     return [
         Finding(
-            "some changes are no events: the change log marks them",
-            "Read the change log WHERE _cdc_skipped IS NULL; the mirror takes every change, and `redolake reconcile` proves it",
+            "some changes are skipped: the change log marks them",
+            "Read the change log WHERE _cdc_skipped IS NULL; the mirror has every change, and `redolake reconcile` proves it",
             one.table,
             is_problem=False,
         )

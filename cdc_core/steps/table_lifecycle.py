@@ -165,7 +165,7 @@ def purge_column(ctx: Context, table: TableId, column: str) -> PurgedColumn:
     record = ctx.table_record(table)
     if not ctx.config.table(table).excludes(column):
         raise ConfigError(
-            "the configuration does not leave this column out, so its values would come back",
+            "the configuration does not exclude this column, so its values would return",
             hint=f"Name it under columns_exclude of {table} first.",
             table=table,
             column=column,

@@ -111,7 +111,7 @@ def _named(template: str, one: MirrorVersion) -> str:
         return template.format(owner=table.owner.lower(), table=table.name.lower())
     except (KeyError, IndexError, ValueError) as error:
         raise ConfigError(
-            "this is no template of names",
+            "this is not a template of names",
             hint="Write it with {owner} and {table}, such as 'lake.{owner}_{table}'.",
             given=template[:100],
         ) from error

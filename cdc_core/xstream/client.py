@@ -423,7 +423,7 @@ class OciSource:
         raise OracleError(
             "the outbound server refuses",
             hint="Oracle's page of the code says why. Where the server has more processed than Redolake has, "
-            "`redolake source skip-gap` reads the tables again.",
+            "`redolake source skip-gap` continues after the gap.",
             server=self._server,
             ora=told,
         )

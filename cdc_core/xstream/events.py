@@ -227,13 +227,13 @@ class LcrEvents:
         if self._position and at and at[-1] != self._position[-1]:
             raise DecodeError(
                 "LCRs have positions of two versions, which cannot be compared",
-                hint="The outbound server was upgraded: begin a new recording in a folder of its own, and start the source "
+                hint="The outbound server was upgraded: begin a new recording in another folder, and start the source "
                 "over under another name.",
                 versions=f"{self._position[-1]}, {at[-1]}",
             )
         if lcr.kind == "start" and self._position and at > self._position:
             raise RedoUnavailableError(
-                "a recording begins behind where the one before it ends: LCRs between them are missing",
+                "a recording begins after the end of the previous one: LCRs between them are missing",
                 hint="Copy the recording between them into the folder. If it is gone, `redolake source skip-gap` "
                 "reads the tables again.",
                 begins=lcr.scn,

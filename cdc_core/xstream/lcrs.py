@@ -156,7 +156,7 @@ def lacking(member: str, **facts: object) -> PreflightError:
 def not_an_lcr(reason: str, **facts: object) -> DecodeError:
     """The refusal of something that is no LCR; ``reason`` holds no value of a row."""
     return DecodeError(
-        f"what was recorded of XStream is not one LCR in JSON a line: {reason}",
+        f"an XStream recording is not one LCR in JSON per line: {reason}",
         hint="docs/reference/lcr-files.md describes the form; `redolake xstream record` writes it.",
         **facts,
     )

@@ -85,7 +85,7 @@ def load_library(path: str | None) -> ctypes.CDLL:
         library = ctypes.CDLL(name)
     except OSError as error:
         raise ConfigError(
-            "Oracle's client library is not here", hint=_INSTALL, library=name
+            "Oracle's client library was not found", hint=_INSTALL, library=name
         ) from error
     lacks = [one for one in (*_SIGNATURES, "OCIClientVersion") if not hasattr(library, one)]
     if lacks:

@@ -82,7 +82,7 @@ class OutboundServer:
         window = work.record.window
         if work.record.state != "planned":
             raise RedoUnavailableError(
-                "an outbound server lets go of what is applied, so that the window cannot be read again",
+                "an outbound server discards applied LCRs, so that the window cannot be read again",
                 hint="`redolake table resnapshot OWNER.TABLE` reads a table again from Oracle.",
                 window=window.key,
             )
@@ -130,8 +130,8 @@ class OutboundServer:
         processed = self._processed()
         if processed is not None and processed > low:
             raise RedoUnavailableError(
-                "the outbound server has let go of LCRs above the SCN that is read next: another client took them",
-                hint="One outbound server serves one client. `redolake source skip-gap` reads the tables again.",
+                "the outbound server has discarded LCRs above the SCN that is read next: another client took them",
+                hint="One outbound server serves one client. `redolake source skip-gap` continues after the gap.",
                 scn=low,
                 processed=processed,
             )

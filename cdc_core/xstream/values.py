@@ -156,7 +156,7 @@ class LcrRows:
         row: dict[str, Any] = {one.name: one for one in image.values}
         if image.is_key_only:
             raise RefusedValueError(
-                "an LCR has the row's identity alone: the table has columns that XStream does not support, see "
+                "an LCR has only the row's identity: the table has columns that XStream does not support, see "
                 "DBA_XSTREAM_OUT_SUPPORT_MODE"
             )
         untold = self._untold(image) if image.is_piece else frozenset[str]()

@@ -74,7 +74,7 @@ def _imported(connector: Path, target: Path) -> Imported:
 
     if target.exists():
         raise ConfigError(
-            "this file is there already",
+            "this file already exists",
             hint="Name another with --file, or remove it.",
             file=target,
         )

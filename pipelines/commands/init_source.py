@@ -88,7 +88,7 @@ def init(
 
     if file.exists():
         raise ConfigError(
-            "this file is there already", hint="Name another with --file, or remove it.", file=file
+            "this file already exists", hint="Name another with --file, or remove it.", file=file
         )
     password = os.environ.get(password_env)
     if password is None:

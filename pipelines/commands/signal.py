@@ -121,7 +121,7 @@ def send(
         found = None
     if not isinstance(found, dict):
         raise ConfigError(
-            "the signal's data is no JSON object", hint='Write --data \'{"message": "hello"}\'.'
+            "the signal's data is not a JSON object", hint='Write --data \'{"message": "hello"}\'.'
         )
     _send(kind, found, signal_id, config)
 

@@ -337,7 +337,7 @@ class StandIn(Pipeline):
                 continue
             if state.mirror_scn < window.scn_low:
                 raise NotYetError(
-                    "the mirror has not taken the window before this one",
+                    "the mirror has not applied the previous window",
                     hint="Apply in order.",
                     window=window.key,
                 )

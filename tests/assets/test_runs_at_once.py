@@ -36,7 +36,7 @@ SECONDS_MAX = 300
 CLEAR = (
     "another process is working on this",
     "the window before this one is not captured",
-    "the mirrors have not taken the window before this one",
+    "the mirrors have not applied the previous window",
 )
 """What a run says that has to wait: for whoever does the work, or for the windows before its own."""
 

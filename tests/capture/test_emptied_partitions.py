@@ -1,4 +1,4 @@
-"""Which rows went with a partition, where the embedded Oracle has no such table."""
+"""Which rows were removed with a partition, where the embedded Oracle has no such table."""
 
 from __future__ import annotations
 

@@ -51,13 +51,13 @@ def out_of_order(life: Life, event: Event) -> bool:
         copy.ask("capture_planned")
         with _copy_of(life, copy) as other:
             answer = other.ask("apply_one", **second)
-            judge.refused(answer, "NotYetError", "the mirrors have not taken", of="apply_one")
+            judge.refused(answer, "NotYetError", "the mirrors have not applied", of="apply_one")
         answer = copy.ask("replay_one", **first)
         judge.refused(answer, "NotYetError", "applied can be replayed", of="replay_one")
-        refuses("advance", "NotYetError", "has not taken the window", **second)
+        refuses("advance", "NotYetError", "has not applied the previous window", **second)
         refuses("record_applied", "NotYetError", "earlier window", **second)
         if life.lake == "delta":
-            refuses("merge_early", "NotYetError", "the mirror has not taken", **second)
+            refuses("merge_early", "NotYetError", "the mirror has not applied", **second)
             refuses("merge_overlapping", "WindowConflictError", "overlaps")
         for window in (first, second):
             judge.done(copy.ask("apply_one", **window), of="apply_one")

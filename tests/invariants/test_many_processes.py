@@ -37,7 +37,7 @@ TABLES = ("ACCOUNTS", "EVENTS", "DISTRICT", PARTS, INDEXED, TWIN)
 HELD = {
     "LeaseHeldError": ("another process is working on this", "another process works on this source"),
     "NotYetError": (
-        "the window before this one is not captured", "the mirrors have not taken the window before this one",
+        "the window before this one is not captured", "the mirrors have not applied the previous window",
         "this chunk has not landed yet", "this chunk is no longer planned",
     ),
 }  # fmt: skip

@@ -174,10 +174,10 @@ def test_current_views_are_there_for_the_next_session(
 @pytest.mark.parametrize(
     ("template", "says"),
     [
-        ("{table}", "no name of a table"),
-        ("a.b.c.{table}", "no name of a table"),
+        ("{table}", "not the name of a table"),
+        ("a.b.c.{table}", "not the name of a table"),
         ("a.{tabel}", "no field {tabel}"),
-        ("a-b.{table}", "no name of a table"),
+        ("a-b.{table}", "not the name of a table"),
         ("{catalog}.{owner}", "all tables alike"),
     ],
 )

@@ -88,5 +88,5 @@ def test_the_rows_of_partitions_leave_delta(tmp_path: Path, spark_process: None)
             pipeline.snapshot_chunk(early)
             oracle.run("ALTER TABLE T TRUNCATE PARTITION D2")
             list(pipeline.run_windows())
-            with pytest.raises(TableStoppedError, match="went with a partition"):
+            with pytest.raises(TableStoppedError, match="were removed with a partition"):
                 pipeline.apply_chunk(early)

@@ -268,7 +268,7 @@ def test_what_makes_a_state_is_configured(
             assert rows(own) == found
     with pytest.raises(SchemaMismatchError, match="none of the columns"):
         kept(history, tracked=("ID",)).follow()
-    with pytest.raises(SchemaMismatchError, match="called like the table's"):
+    with pytest.raises(SchemaMismatchError, match="the same names as columns of the table"):
         kept(history, config={"columns": {"op": "Note"}}).follow()
     tx = source.begin()
     tx.update(ids[next(iter(ids))], {"NAME": "one"})

@@ -341,7 +341,7 @@ def test_vectors_that_are_gone_or_damaged_stop_the_window(
 
     with monkeypatch.context() as patched:
         patched.setattr(rewriting, "make_durable", vacuumed)
-        with pytest.raises(StoreUnavailableError, match="written a moment ago is missing"):
+        with pytest.raises(StoreUnavailableError, match="just written is missing"):
             first.apply(lake)
     first.apply(lake)
     [file] = Path(_path(tmp_path)).glob("deletion_vector_*.bin")

@@ -59,7 +59,7 @@ def test_the_same_rows_are_put_once_and_stay_resolved(table: QuarantineTable) ->
 
 def test_what_is_lost_is_missed(table: QuarantineTable) -> None:
     table.require(0)
-    with pytest.raises(LakeError, match="the quarantine is not there"):
+    with pytest.raises(LakeError, match="the quarantine, which records"):
         table.require(2)
     table.put(rows(10, 1, 2), 10)
     table.require(2)

@@ -143,7 +143,7 @@ def test_a_store_that_could_lose_commits_gets_none(s3: S3Process, how: str) -> N
     else:
         elsewhere = pafs.SubTreeFileSystem(f"{BUCKET}/elsewhere", arrow_s)
         arrow_s = SimpleNamespace(region=arrow_s.region, get_file_info=elsewhere.get_file_info)
-    says = "different stores" if how == "is-another" else "no conditional writes"
+    says = "different stores" if how == "is-another" else "not support conditional writes"
     objects = S3Objects(filesystem=arrow_s)
     for _ in range(2):
         with pytest.raises(PreflightError, match=says):

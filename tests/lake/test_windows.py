@@ -87,7 +87,7 @@ def test_a_window_that_does_not_follow_the_last_is_refused(
     tx.insert(row(1))
     tx.commit()
     one = source.cut()
-    with pytest.raises(NotYetError, match="has not taken the window before"):
+    with pytest.raises(NotYetError, match="has not applied the previous window"):
         one.apply(lake, position=one.manifest.window.scn_low - 1)
 
 

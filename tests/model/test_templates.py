@@ -37,12 +37,12 @@ def test_the_default_is_the_folder_of_a_table() -> None:
         pytest.param("{table:>9}", "no format", id="format"),
         pytest.param("{table", "no template", id="open brace"),
         pytest.param("bronze/{owner}", "all tables alike", id="no table"),
-        pytest.param("../{table}", "no path below", id="above the lake"),
-        pytest.param("/{table}", "no path below", id="absolute"),
-        pytest.param("a//{table}", "no path below", id="empty step"),
-        pytest.param("{table}/", "no path below", id="ends with a slash"),
-        pytest.param("s3://b/{table}", "no path below", id="URI"),
-        pytest.param("a b/{table}", "no path below", id="space"),
+        pytest.param("../{table}", "not a path below", id="above the lake"),
+        pytest.param("/{table}", "not a path below", id="absolute"),
+        pytest.param("a//{table}", "not a path below", id="empty step"),
+        pytest.param("{table}/", "not a path below", id="ends with a slash"),
+        pytest.param("s3://b/{table}", "not a path below", id="URI"),
+        pytest.param("a b/{table}", "not a path below", id="space"),
     ],
 )
 def test_what_is_no_path_of_a_table_is_refused(template: str, says: str) -> None:

@@ -338,7 +338,7 @@ def test_a_store_that_overwrites_gets_no_commit(place: Place, bucket_server: S3P
     """Nor does anything stay of the trial."""
     bucket_server.ignore_conditions()
     try:
-        with pytest.raises(PreflightError, match="no conditional writes"):
+        with pytest.raises(PreflightError, match="not support conditional writes"):
             place.objects.put_new(place.in_objects("t/one"), b"{}")
     finally:
         bucket_server.heed_conditions()

@@ -134,7 +134,7 @@ def test_what_comes_in_front_of_what_was_read_stops_the_window(
     third.write_bytes(late + last)
     (first if comes == "end" else between).write_bytes(early + missed if comes == "end" else missed)
     with pytest.raises(
-        RedoUnavailableError, match="came in front of those that were read"
+        RedoUnavailableError, match="appeared before those that were read"
     ) as caught:
         source.windows()
     assert "in the order of their names" in caught.value.hint
@@ -266,7 +266,7 @@ def test_a_later_window_has_messages_of_the_same_database(
 def test_what_is_no_json_is_refused(oracle: Oracle, olr: OpenLogReplicator, source: Source) -> None:
     with newest(olr).open("ab") as file:
         file.write(b"\x08\x05\x12\x03abc\n")
-    with pytest.raises(DecodeError, match="not one JSON document a line") as caught:
+    with pytest.raises(DecodeError, match="not one JSON document per line") as caught:
         source.windows()
     assert "protobuf" in caught.value.hint
 

@@ -191,5 +191,5 @@ def test_an_applied_window_is_not_read_again(
     [record] = ctx.store.windows.find(newest_first=True, limit=1)
     from cdc_core.steps.windows.capture import window_work
 
-    with pytest.raises(RedoUnavailableError, match="forgets messages that are applied"):
+    with pytest.raises(RedoUnavailableError, match="discards applied messages"):
         ctx.change_reader.capture_window(window_work(ctx, record, None, ()), ctx.landing)

@@ -180,7 +180,7 @@ def test_a_database_that_does_not_force_logging_is_told_and_may_be_captured() ->
         ),
         pytest.param(
             {"ALL_TAB_COLS": [column("ID"), column("first name"), column("id", "DATE", "Y")]},
-            "names that a Delta table cannot hold", "columns_exclude", id="names-of-columns",
+            "names that a Delta table cannot have", "columns_exclude", id="names-of-columns",
         ),
         pytest.param(
             {"ALL_TAB_COLS": [column("ID"), column("X", "BFILE", "Y")]},

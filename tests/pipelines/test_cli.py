@@ -279,7 +279,7 @@ def test_a_process_without_memory_says_so_in_one_line(
     monkeypatch.setattr(source, "run_once", fails, raising=False)
     result = redolake("run")
     assert result.exit_code == 2
-    assert "this process has not enough memory" in result.stderr
+    assert "this process does not have enough memory" in result.stderr
     assert "ulimit -v" in result.stderr
     assert "Traceback" not in result.stderr
 

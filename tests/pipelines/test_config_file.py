@@ -234,7 +234,7 @@ def test_dagster_reads_several_sources_from_one_file(
 
     keys = {key.path[0] for key in defs().resolve_all_asset_keys()}
     assert keys == {"hr", "crm"}
-    with pytest.raises(ConfigError, match="give each a file of its own"):
+    with pytest.raises(ConfigError, match="give each a separate file"):
         load_config(file, environ=ENVIRON)
 
 

@@ -489,7 +489,7 @@ def test_several_files_get_a_folder_each_and_none_is_overwritten(tmp_path: Path)
     assert (tmp_path / "out" / "one" / "defs.yaml").exists()
     again = run(*files, "--file", tmp_path / "out")
     assert again.exit_code == 2
-    assert "this file is there already" in again.output
+    assert "this file already exists" in again.output
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_tables_by_pattern_with_keys_and_what_is_left_out(oracle: Oracle, tmp_pa
     assert "capture" not in text.replace("captured", "")
     again = init(oracle, file, "DEMO.*")
     assert again.exit_code == 2
-    assert "this file is there already" in again.stderr
+    assert "this file already exists" in again.stderr
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_a_table_leaves_where_oracle_does_not_tell(story: Story) -> None:
     story.windows()
     record = story.source.record(story.table)
     assert record.state == "failed"
-    assert "Oracle does not tell values as of a commit" in (record.reason or "")
+    assert "Oracle cannot read values as of a commit" in (record.reason or "")
     story.source.check_followed("K")
     story.oracle.server.faults.disarm_all()
     story.source.pipeline.resnapshot_tables([table_id(story.table)])

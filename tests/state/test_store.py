@@ -330,7 +330,7 @@ def test_of_many_tables_those_that_may_move_do_or_none(planned: Store) -> None:
     planned.windows.advance_tables(first, {EMP: Scn(200)})
     planned.windows.advance_tables(first, {EMP: Scn(150), DEPT: Scn(180)})
     assert [one.mirror_scn for one in planned.tables.all()] == [180, 200]
-    with pytest.raises(NotYetError, match="not taken the window before"):
+    with pytest.raises(NotYetError, match="not applied the previous window"):
         planned.windows.advance_tables(second, {EMP: Scn(300), DEPT: Scn(300)})
     with pytest.raises(TerminalError, match="not in the metadata store"):
         planned.windows.advance_tables(second, {EMP: Scn(300), TableId("HR", "GONE"): Scn(300)})
@@ -361,7 +361,7 @@ def test_a_table_position_moves_one_window_at_a_time_and_never_back(planned: Sto
     planned.windows.plan([window(300, 400)])
     first, second, third = window(100, 200), window(200, 300), window(300, 400)
     planned.windows.advance_tables(first, {EMP: Scn(200), DEPT: Scn(150)})
-    with pytest.raises(NotYetError, match="not taken the window before"):
+    with pytest.raises(NotYetError, match="not applied the previous window"):
         planned.windows.advance_tables(third, {EMP: Scn(400)})
     planned.windows.advance_tables(second, {EMP: Scn(300)})
     planned.windows.advance_tables(first, {EMP: Scn(200)})

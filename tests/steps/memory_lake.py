@@ -322,7 +322,10 @@ class MemoryLake:
         found = self._begun(table, generation)
         assert read_scn is None or found.read_scn <= read_scn, "a chunk was read later than that"
         if state.in_quarantine and not found.quarantine:
-            raise LakeError("the quarantine is not there", table=table)
+            raise LakeError(
+                "the quarantine, which records the uncertain rows of the mirror, does not exist",
+                table=table,
+            )
         app = f"{generation}"
         done = found.transactions.get(app)
         if done is not None and done >= window.scn_high:
@@ -367,7 +370,7 @@ class MemoryLake:
         if any(change[COMMIT_SCN] <= window.scn_low for change in changes):
             late_scn = part.manifest.late_scn
             if late_scn is not None and late_scn < found.partitions_scn:
-                raise RowsGoneError("a commit is from before rows went with a partition")
+                raise RowsGoneError("a commit is from before rows were removed with a partition")
             every, covered = found.counting(changes), state.covered_scn
             self.repair(found, schema, every, covered_scn=covered)
         else:
@@ -586,7 +589,7 @@ class MemoryLake:
         if app in found.transactions:
             return TableApplied(table=table, skipped=True)
         if manifest.scn < found.partitions_scn:
-            raise RowsGoneError("a chunk is from before rows went with a partition")
+            raise RowsGoneError("a chunk is from before rows were removed with a partition")
         self._enter("apply_chunk", table, f"{manifest.snapshot_id}:{manifest.number}", fence)
         found.schema = _settled(found, manifest.schema)
         found.read_scn = max(found.read_scn, manifest.read_up_to)

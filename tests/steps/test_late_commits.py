@@ -99,7 +99,7 @@ def test_a_key_that_came_again_before_its_late_delete_is_right_after_a_resume(
         source.windows()
         stopped = source.record("EMP")
         assert stopped.state == "failed"
-        assert "an insert meets a row of its key" in (stopped.reason or "")
+        assert "an insert finds a row with its key" in (stopped.reason or "")
         cluster.run("UPDATE EMP SET NAME = 'newest' WHERE ID = 5")
         source.windows()
         assert source.record("EMP").state == "failed"

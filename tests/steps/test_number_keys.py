@@ -72,5 +72,5 @@ def test_a_key_is_no_double(tmp_path: Path) -> None:
         oracle.run("CREATE TABLE T (NO NUMBER PRIMARY KEY)")
         with source_of(oracle, tmp_path) as source:
             source.configure({"name": "T", "columns_as": {"NO": "double"}})
-            with pytest.raises(PreflightError, match=r"hold numbers among them as decimal\(p,s\)"):
+            with pytest.raises(PreflightError, match=r"store numbers among them as decimal\(p,s\)"):
                 source.run()

@@ -544,7 +544,7 @@ def test_a_pipeline_takes_one_source(tmp_path: Path) -> None:
     config = source_config(
         tmp_path, "T", oracle={"dsn": "x/y", "user": "u", "password": "p", "pdbs": ["A", "B"]}
     )
-    with pytest.raises(ConfigError, match="each is a source of its own"):
+    with pytest.raises(ConfigError, match="each is a separate source"):
         Pipeline(config)
 
 

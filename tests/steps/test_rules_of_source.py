@@ -104,7 +104,7 @@ def test_another_key_of_the_source_asks_for_new_delta_tables(
     [
         pytest.param({"key": {"LOG": ["ID"]}}, "not a table name or a pattern", id="no table"),
         pytest.param({"key": {f"{OWNER}.T": []}}, "at least 1 item", id="no columns"),
-        pytest.param({"columns_include": ["T.A"]}, "no pattern of columns", id="no columns of tables"),
+        pytest.param({"columns_include": ["T.A"]}, "not a pattern of columns", id="no columns of tables"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused(

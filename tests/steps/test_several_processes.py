@@ -36,7 +36,7 @@ def test_an_idle_window_that_another_process_has_forgotten_is_no_unknown_one(
             gone = [each for each in waiting if other.pipeline.store.windows.get(each) is None]  # fmt: skip
             assert gone, "the idle window was forgotten"
             monkeypatch.setattr(one.pipeline, "pending_windows", lambda: waiting)
-            with pytest.raises(LeaseHeldError, match="has finished what waited"):
+            with pytest.raises(LeaseHeldError, match="has finished the pending work"):
                 one.windows()
             monkeypatch.undo()
             one.windows()

@@ -441,7 +441,7 @@ def test_an_unknown_surrogate_key_is_rejected(wide: Source) -> None:
     data = {"data-collections": [f"{OWNER}.MANY"], "surrogate-key": "NOPE"}
     send(wide, "read", "execute-snapshot", **data)
     assert wide.pipeline.take_signals() == []
-    assert "no captured column" in outcome(wide, "read")[1]
+    assert "not a captured column" in outcome(wide, "read")[1]
 
 
 def test_a_line_of_the_log_has_the_position(wide: Source, caplog: pytest.LogCaptureFixture) -> None:

@@ -71,15 +71,15 @@ def test_a_transaction_that_began_before_the_redo_stops_its_tables(source: Sourc
     source.oracle.run("INSERT INTO U VALUES (1)")
     begin(source, start_scn=scn)
     assert source.status("T").state == "failed"
-    assert "cannot be shown to be whole" in (source.status("T").reason or "")
+    assert "is not proved to be complete" in (source.status("T").reason or "")
     assert changes(source, "U") == [("c", 1)]
 
 
 def test_the_scn_must_have_passed_and_its_redo_be_there(source: Source) -> None:
-    with pytest.raises(ConfigError, match="lies ahead"):
+    with pytest.raises(ConfigError, match="is ahead of the database"):
         begin(source, start_scn=now(source) + 1_000_000)
     assert source.pipeline.store.source.get() is None
-    with pytest.raises(RedoUnavailableError, match="redo behind it is gone"):
+    with pytest.raises(RedoUnavailableError, match="redo after it is gone"):
         begin(source, start_scn=now(source), start_reads_from=1)
 
 

@@ -232,7 +232,7 @@ def test_a_window_that_was_lost_is_not_taken_for_an_idle_one(source: Source) -> 
         aside.rename(lost)
     lose_store(source)
     landed(source)[-1].rename(source.path / "aside")
-    with pytest.raises(LandingDamagedError, match="does not hold any more"):
+    with pytest.raises(LandingDamagedError, match="landing no longer has"):
         source.pipeline.rebuild_state()
 
 
@@ -301,7 +301,7 @@ def test_a_dry_run_on_a_lost_store_writes_nothing(source: Source) -> None:
 
 
 def test_landing_without_the_source_is_refused(source: Source) -> None:
-    with pytest.raises(LandingDamagedError, match="holds nothing of this source"):
+    with pytest.raises(LandingDamagedError, match="has no records of this source"):
         source.pipeline.rebuild_state()
 
 

@@ -76,7 +76,7 @@ def test_they_are_null_on_every_way(
     totals = source.pipeline.store.totals.all()
     of_snapshot = COUNT  # those of row 2
     assert totals["redolake_unfit_values_total", (str(T),)] == of_changes + of_snapshot
-    assert "values that their columns do not hold are NULL table=DEMO.T" in caplog.text
+    assert "values that do not fit their columns are NULL table=DEMO.T" in caplog.text
     assert source.compared_rows("T") == expected
 
 

@@ -670,7 +670,7 @@ WAYS_OF_DELTA = {
     ),
     "a-change-log-gone": Way(
         fault=lost_folder("changelog"),
-        says=("the change log is not there",),
+        says=("the change log does not exist",),
         typed=(FROM_LANDING,),
     ),
     "a-commit-of-a-change-log-cut": Way(

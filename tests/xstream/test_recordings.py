@@ -382,7 +382,7 @@ def test_values_that_do_not_fit_are_null_and_told(
         assert source.lake.image(table_id("B")) == [(1, None), (2, True)]
         totals = source.pipeline.store.totals.all()
         assert totals["redolake_unfit_values_total", ("DEMO.B",)] == 1
-    assert "values that their columns do not hold are NULL table=DEMO.B values=1" in caplog.text
+    assert "values that do not fit their columns are NULL table=DEMO.B values=1" in caplog.text
 
 
 def test_doctor_looks_at_the_lcrs(oracle: Oracle, recorder: Recorder, source: Source) -> None:

@@ -467,7 +467,7 @@ def test_doctor_looks_at_the_outbound_server(source: Source, outbound: Outbound)
     with source.pipeline.database.session() as session:
         broken = OutboundServer(other, config.oracle, source.pipeline.database)
         problems = [one.problem for one in broken.check(session, config.tables) if one.is_problem]
-    assert problems == ["Oracle's client library is not here (library=/no)"]
+    assert problems == ["Oracle's client library was not found (library=/no)"]
 
 
 def test_values_of_descriptors(library: Path) -> None:

@@ -375,7 +375,7 @@ def _cover_thread(thread: RedoThread, logs: list[RedoLog], first: int, last: int
     if chosen[-1].state == "current" and thread.is_open and thread.last_redo_change < last:
         raise LogsNotReadyError(
             "redo up to the end of the window is not on disk yet",
-            hint="The window can be captured a moment later.",
+            hint="Redolake can capture the window shortly afterwards.",
             thread=thread.thread,
             scn=last,
             written=thread.last_redo_change,
@@ -418,7 +418,7 @@ def _starting_log(thread: RedoThread, logs: list[RedoLog], first: int) -> RedoLo
 
 _NEW_SNAPSHOT = (
     "Restore the archived logs (RMAN: RESTORE ARCHIVELOG), or run `redolake source skip-gap`: the tables that need this redo leave, "
-    f"and {RESNAPSHOT} brings each back behind the gap."
+    f"and {RESNAPSHOT} brings each back after the gap."
 )
 
 
@@ -438,8 +438,8 @@ def _missing(
     return RedoUnavailableError(
         "a redo log that the window needs is neither online nor archived, although later ones are archived",
         hint=f"In RMAN, RESTORE ARCHIVELOG {word} {sequence}{until} THREAD {thread.thread}; or, if the files are there, "
-        "CATALOG START WITH '<their folder>'. If they are lost, `redolake source skip-gap` lets the tables that need this redo leave, and "
-        f"{RESNAPSHOT} brings each back behind the gap.",
+        "CATALOG START WITH '<their folder>'. If they are lost, `redolake source skip-gap` ends the streams of the tables that need this redo, and "
+        f"{RESNAPSHOT} brings each back after the gap.",
         thread=thread.thread,
         sequence=which,
         scn=scn,

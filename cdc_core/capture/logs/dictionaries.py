@@ -96,7 +96,7 @@ def needed_from(session: Queries, how: LogMinerConfig, low: Scn) -> Scn:
     found = newest_dictionary(read_dictionary_marks(session, low + 1))
     if found is None:
         raise RedoUnavailableError(
-            "no LogMiner dictionary lies in the redo before the window",
+            "the redo has no LogMiner dictionary before the window",
             hint=f"A dictionary that {BUILD_SCRIPT} builds now serves later windows only: set capture.strategy to online_catalog, which "
             "reads this one.",
             scn=low,
@@ -115,7 +115,7 @@ def refuse_start_without(session: Queries, how: LogMinerConfig, low: Scn) -> Non
         return
     if newest_dictionary(read_dictionary_marks(session, low + 1)) is None:
         raise TransientError(
-            "no LogMiner dictionary lies in the redo before the oldest open transaction",
+            "the redo has no LogMiner dictionary before the oldest open transaction",
             hint=f"Run {BUILD_SCRIPT}, wait until the transactions that were open then have ended, and try again.",
             scn=low,
         )

@@ -137,6 +137,6 @@ def _after_ddl(
             return scn
         sleep(1)
     raise TransientError(
-        "the captured tables are altered again and again",
+        "the captured tables were altered repeatedly",
         hint="Start the snapshot when their DDL has ended.",
     )

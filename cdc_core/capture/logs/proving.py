@@ -90,7 +90,7 @@ def refuse_incarnation(current: int, expected: int) -> None:
     if current != expected:
         raise IncarnationError(
             "the database was opened with RESETLOGS since the source was snapshotted",
-            hint="Run `redolake source skip-gap`: all tables leave, and"
+            hint="Run `redolake source skip-gap`: all streams end, and"
             f" {RESNAPSHOT} brings each back from the database as it is now.",
             expected=expected,
             current=current,

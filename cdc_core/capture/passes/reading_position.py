@@ -219,7 +219,7 @@ def _refuse_lost(rows: pa.RecordBatch, zero: Mask) -> None:
         at = int(lost[0])
         raise DecodeError(
             "LogMiner shows a row without its redo address (RS_ID)",
-            hint="Capture the window again; if it stays so, report it with Oracle's version.",
+            hint="Capture the window again; if it persists, report it with Oracle's version.",
             scn=rows.column("scn")[at].as_py(),
             operation=int(operations[at]),
         )

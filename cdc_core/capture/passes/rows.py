@@ -39,8 +39,8 @@ def _refuse_hole(rows: pa.RecordBatch) -> None:
     if holes.any():
         raise RedoUnavailableError(
             "LogMiner found a hole in the redo (MISSING_SCN)",
-            hint="Restore the missing archived logs, or run `redolake source skip-gap`: the tables that need this redo leave, and "
-            f"{RESNAPSHOT} brings each back behind the gap.",
+            hint="Restore the missing archived logs, or run `redolake source skip-gap`: the streams of the tables that need this redo end, and "
+            f"{RESNAPSHOT} brings each back after the gap.",
             scn=rows.column("scn")[int(np.argmax(holes))].as_py(),
         )
 
@@ -114,7 +114,7 @@ class RowReader:
         if self._unfinished is not None:
             raise DecodeError(
                 "the last statement of the window has no end (CSF)",
-                hint="Capture the window again; if it stays so, report it with Oracle's version.",
+                hint="Capture the window again; if it persists, report it with Oracle's version.",
                 scn=self._unfinished.column("scn")[0].as_py(),
             )
         yield from self._log_writes.end()

@@ -278,13 +278,17 @@ def _partitions_emptied(
     """A DROP, TRUNCATE or EXCHANGE of partitions with the rows that go, or the end of the stream
     where nothing says which they are."""
     if row.scn is None:
-        return _end(row, "truncate", "rows went with a partition, and it commits behind the window")
+        return _end(
+            row, "truncate", "rows were removed with a partition, and it commits behind the window"
+        )
     try:
         rows = rows_of_partitions(
             session, config, old, chosen, row_scn=Scn(row.row_scn), scn=Scn(row.scn)
         )
     except SchemaMismatchError as error:
-        reason = f"rows went with a partition, and nothing says which: {error.what_happened}"
+        reason = (
+            f"rows were removed with a partition, and nothing says which: {error.what_happened}"
+        )
         return _end(row, "truncate", reason)
     return SchemaChange(row.scn, row.ordinal, row.text, old, empties=True, partitions=rows)
 

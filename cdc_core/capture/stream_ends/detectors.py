@@ -200,7 +200,7 @@ def _incomplete_end(table: TableId, one: IncompleteTransaction, window: ScnWindo
     return StreamEnd(
         table,
         max(window.scn_low, before),
-        f"a committed transaction cannot be shown to be whole: {one.reason} "
+        f"a committed transaction is not proved to be complete: {one.reason} "
         f"(xid={one.xid}, commit_scn={one.commit_scn}, start_scn={one.start_scn})",
         f"`redolake table resnapshot {table.argument}` adds the table back with a new snapshot.",
     )

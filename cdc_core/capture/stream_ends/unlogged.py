@@ -127,7 +127,7 @@ def judge(table: TableSchema, facts: Facts, scn_low: Scn, read_at: Scn | None) -
             "rows were written without redo (NOLOGGING) into a tablespace of the table "
             f"(UNRECOVERABLE_CHANGE#={changed})",
             f"`redolake table resnapshot {name.argument}` adds the table back with a new snapshot. ALTER DATABASE FORCE LOGGING, or ALTER TABLESPACE … "
-            "FORCE LOGGING, keeps it from happening again; if it was no captured table (an index that was rebuilt), "
+            "FORCE LOGGING, prevents this; if it was no captured table (an index that was rebuilt), "
             "policies.on_unlogged: ignore keeps the tables in the stream.",
             "unlogged",
         )

@@ -180,7 +180,7 @@ def _unmirrored(
     same = same_key(schema, "d", "m")
     names = ", ".join(map(string_literal, columns))
     unknown = RowsGoneError(
-        "rows went with a partition, and the change log does not say whether a row that a snapshot found gone was one of them",
+        "rows were removed with a partition, and the change log does not say whether a row that a snapshot found gone was one of them",
         hint=RESNAPSHOT_HINT,
         **work.facts(scn=truncation.scn),
     )
@@ -229,7 +229,7 @@ def refuse_stale(table: TableId, quarantined: int, scn: int) -> None:
     """
     if quarantined:
         raise RowsGoneError(
-            "rows went with a partition, and the mirror may have old values of rows that are in quarantine",
+            "rows were removed with a partition, and the mirror may have old values of rows that are in quarantine",
             hint=RESNAPSHOT_HINT,
             table=table,
             scn=scn,
@@ -238,7 +238,7 @@ def refuse_stale(table: TableId, quarantined: int, scn: int) -> None:
 
 
 def refuse_older(work: TableWork, scn: int, what: str) -> None:
-    """Refuse what was read, or committed, before rows went with a partition.
+    """Refuse what was read, or committed, before rows were removed with a partition.
 
     Raises:
         RowsGoneError: ``scn`` lies before that.
@@ -246,7 +246,7 @@ def refuse_older(work: TableWork, scn: int, what: str) -> None:
     emptied = emptied_scn(read_log(work.changelog))
     if scn < emptied:
         raise RowsGoneError(
-            f"{what} is from before rows of the table went with a partition, and may hold such rows",
+            f"{what} is from before rows of the table were removed with a partition, and may contain such rows",
             hint=RESNAPSHOT_HINT,
             **work.facts(scn=scn, partitions_scn=emptied),
         )

@@ -217,7 +217,7 @@ def _keys_in_files(work: TableWork, schema: TableSchema) -> pa.Table:
 def double_keys(work: TableWork, schema: TableSchema, where: str) -> DuplicateKeyError:
     """The error where the key is none; it names columns, never values."""
     return DuplicateKeyError(
-        "two rows have one key, so the key does not say which row a change is about",
+        "two rows have one key, so the key does not identify the row of a change",
         hint="Name columns under the table's key that are unique, or make the key a validated PRIMARY KEY in Oracle; "
         f"then `redolake table resnapshot --fresh {ANY_TABLE}` reads it into new Delta tables.",
         **work.facts(key=", ".join(schema.key), rows=where),

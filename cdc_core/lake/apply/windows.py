@@ -340,14 +340,14 @@ def _check_order(
     window before."""
     if mirror_scn is not None and mirror_scn > scn_low:
         raise WindowConflictError(
-            "the mirror has taken a window that overlaps this one",
+            "the mirror has applied a window that overlaps this one",
             hint="Windows of a source never overlap; check that one metadata store serves this lake.",
             **where,
             mirror_scn=mirror_scn,
         )
     if position is not None and position < scn_low:
         raise NotYetError(
-            "the mirror has not taken the window before this one",
+            "the mirror has not applied the previous window",
             hint="`redolake run` applies windows in order.",
             **where,
             position=position,

@@ -198,7 +198,7 @@ def _followed(known: TableSchema, schema: TableSchema) -> tuple[Evolution, Table
     if evolution.refusal is not None:
         raise SchemaMismatchError(
             f"the table's definition cannot be followed: {evolution.refusal}",
-            hint=f"`redolake table resnapshot {known.table.argument} --fresh` puts it into new Delta tables, and the old ones aside.",
+            hint=f"`redolake table resnapshot {known.table.argument} --fresh` starts new Delta tables, and moves the old ones aside.",
             table=known.table,
         )
     if not evolution.is_new_version:

@@ -91,7 +91,7 @@ class HistoryLayout:
         own = {name.lower() for name in self.names.values()}
         if taken := sorted(one for one in schema.column_names if one.lower() in own):
             raise SchemaMismatchError(
-                "the history has columns of its own that are called like the table's",
+                "columns of the history have the same names as columns of the table",
                 hint="Give them other names under lake.history_table.columns.",
                 table=schema.table,
                 columns=", ".join(taken),

@@ -200,7 +200,7 @@ class HistoryTable:
     def _refuse(self, schema: TableSchema) -> None:
         if need_mapping(schema.column_names):
             raise SchemaMismatchError(
-                "columns have names that a history table cannot hold",
+                "columns have names that a history table cannot have",
                 hint="Set history: none for the table, or name them under columns_exclude.",
                 table=schema.table,
             )

@@ -48,7 +48,7 @@ class QuarantineTable:
         """
         if rows and not self.exists:
             raise LakeError(
-                "the quarantine is not there, which says what rows of the mirror are not certain",
+                "the quarantine, which records the uncertain rows of the mirror, does not exist",
                 hint=f"Restore its folder. Without a copy, {RESNAPSHOT} reads the table again.",
                 **self._work.facts(path=self.path, rows=rows),
             )

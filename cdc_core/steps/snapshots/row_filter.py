@@ -56,7 +56,7 @@ def held_filter(ctx: Context, record: TableRecord, schema: TableSchema) -> str |
         return checked_filter(renamed, schema, is_statement=False, is_kept=True)
     except ConfigError as error:
         raise ConfigError(
-            "the rows that the table's snapshots read cannot be told any more: a column of its"
+            "the rows that the table's snapshots read can no longer be determined: a column of its"
             " filter is not there now",
             hint=f"Change snapshot.select_overrides; `redolake table resnapshot"
             f" {record.table.argument}` then reads the table by the new filter.",

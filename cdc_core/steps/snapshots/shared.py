@@ -164,7 +164,7 @@ def need_windows(ctx: Context, table: TableId, scn: int, reason: str) -> None:
         captured = int(newest[0].window.scn_high) if newest else 0
     if captured < scn:
         raise WindowFirstError(
-            "a chunk was read behind a DDL that no window has captured yet, and the dictionary alone does not say what it did",
+            "a chunk was read after a DDL that no window has captured yet, and the dictionary alone does not show its effect",
             hint="`redolake run` captures windows up to there, and then applies the chunk.",
             table=table,
             scn=scn,

@@ -92,8 +92,8 @@ def _source(ctx: Context) -> SourceRecord:
     source = kept_source(ctx.landing, ctx.source)
     if source is None:
         raise LandingDamagedError(
-            "landing holds nothing of this source that a metadata store could be made of",
-            hint="Check `landing` and the source's name in the configuration. Where landing is lost too, see docs/how-to/restore.md.",
+            "landing has no records of this source from which to build a metadata store",
+            hint="Check `landing` and the source's name in the configuration. If landing is lost as well, see docs/how-to/restore.md.",
             source=ctx.source,
         )
     return source
@@ -102,7 +102,7 @@ def _source(ctx: Context) -> SourceRecord:
 def _refuse_known(ctx: Context, *, is_there: bool) -> None:
     if is_there:
         raise ConfigError(
-            "the metadata store holds something of this source already",
+            "the metadata store already has records of this source",
             hint="`redolake state rebuild --dry-run` shows both; `redolake state rebuild --replace` puts what landing and lake say in "
             "its place.",
             source=ctx.source,
@@ -226,7 +226,7 @@ class _Rebuilding:
         remarks = [f"{record.table}: {lost}"] if lost else []
         if taken.lacks_mirror:
             remarks.append(
-                f"{record.table}: the mirror is not there; `redolake table rebuild {record.table.argument}` writes it from the change log"
+                f"{record.table}: the mirror does not exist; `redolake table rebuild {record.table.argument}` writes it from the change log"
             )
         return remarks
 
@@ -256,8 +256,8 @@ class _Rebuilding:
         end = self._windows[-1].manifest.window.scn_high if self._windows else self._retired.scn
         if taken.window_scn is not None and taken.window_scn > end:
             raise LandingDamagedError(
-                "the lake has taken windows that landing does not hold any more",
-                hint="Restore the newest folders of landing from backup; docs/how-to/restore.md says what is left to do without one.",
+                "the lake has applied windows that landing no longer has",
+                hint="Restore the newest folders of landing from backup; docs/how-to/restore.md says what to do without one.",
                 table=record.table,
                 lake=taken.window_scn,
                 landing=end,

@@ -29,7 +29,7 @@ def refuse_stale_store(ctx: Context) -> None:
     if problems and (problems := _problems(ctx)):  # between two readings another process got on
         raise StoreBehindError(
             "the metadata store is older than landing, or empty; it lacks",
-            hint="`redolake state rebuild --dry-run` shows what landing and lake say; `redolake state rebuild --replace` puts that in "
+            hint="`redolake state rebuild --dry-run` shows what landing and lake contain; `redolake state rebuild --replace` puts that in "
             "the store's place. To start over instead, give the source another name.",
             source=ctx.source,
         ).listing(problems)

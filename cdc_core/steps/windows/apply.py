@@ -95,7 +95,7 @@ def _ready(ctx: Context, manifest: WindowManifest, wanted: Collection[TableId]) 
         ]
     if behind and not any(state.table in wanted for state, _ in ready):
         raise NotYetError(
-            "the mirrors have not taken the window before this one",
+            "the mirrors have not applied the previous window",
             hint="Apply the windows in order (`redolake apply`).",
             tables=", ".join(str(state.table) for state, _ in behind),
             window=manifest.window.key,

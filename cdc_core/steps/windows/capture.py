@@ -176,7 +176,7 @@ def skip_gap(
     Raises:
         OtherDatabaseError: The database is another one.
         RedoUnavailableError: It is not redo that lacks.
-        NotYetError: SCNs that windows or snapshots have reached come again in the present database.
+        NotYetError: SCNs that windows or snapshots have reached will recur in the present database.
     """
     try:
         with ctx.database.session():

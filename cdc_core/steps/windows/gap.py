@@ -106,7 +106,7 @@ def begin_incarnation(
         start = ctx.change_reader_now().read_start([])
         if start.snapshot_scn <= reached:
             raise NotYetError(
-                "SCNs that windows or snapshots have reached come again in the present database",
+                "SCNs that windows or snapshots have reached will recur in the present database",
                 hint="Wait until the database has passed the SCN, or start the source over under"
                 " another name.",
                 scn=reached,

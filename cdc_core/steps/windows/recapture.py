@@ -80,7 +80,7 @@ def _plan_recapture_from(ctx: Context, window: ScnWindow) -> Recapture:
     tables = ctx.store.tables.all()
     if not any(_wants(table, first) for table in tables):
         raise ConfigError(
-            "every table has taken this window, so nothing would read it",
+            "every table has applied this window, so nothing would read it",
             hint="`redolake table resnapshot OWNER.TABLE` reads a table again from Oracle.",
             window=first.window.key,
         )
@@ -142,7 +142,7 @@ def _ends_of_lacking(ctx: Context, first: WindowRecord) -> list[StreamEnd]:
         StreamEnd(
             table.table,
             table.mirror_scn,
-            "a window that the table has was read again; it now holds commits that the table was to get with a later window",
+            "a window that the table has was read again; it now contains commits that the table would have applied with a later window",
             f"`redolake table resnapshot {table.table.argument}` reads the table again.",
         )
         for table in ctx.store.tables.all()

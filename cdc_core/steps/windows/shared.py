@@ -49,7 +49,7 @@ def note_quarantine(ctx: Context, table: TableId, window: ScnWindow, applied: Ta
         ctx.store.tables.note_quarantine(table, applied.in_quarantine)
     if applied.unfit_values:
         _LOG.warning(
-            "values that their columns do not hold are NULL table=%s window=%s values=%d",
+            "values that do not fit their columns are NULL table=%s window=%s values=%d",
             table, window.key, applied.unfit_values,
         )  # fmt: skip
     if applied.quarantined:

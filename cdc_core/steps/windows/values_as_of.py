@@ -46,7 +46,7 @@ def values_as_of(
             found += attempts()(_read, ctx, by_row_id, part, places)
     except READING_ERRORS as error:
         raise DecodeError(
-            f"Oracle does not tell values as of a commit: {error.message}",
+            f"Oracle cannot read values as of a commit: {error.message}",
             hint="With `on_undecodable: resnapshot`, such a table is read again. A longer UNDO_RETENTION keeps the past.",
             table=version.table,
         ) from error
