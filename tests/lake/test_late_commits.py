@@ -121,7 +121,7 @@ def test_what_meets_rows_of_a_late_commit_waits_for_it(
     newer.update(rid[1], {"NAME": "newer"})
     newer.commit()
     second = source.cut()
-    with pytest.raises(CdcError, match=r"an insert meets a row|does not carry all columns"):
+    with pytest.raises(CdcError, match=r"an insert finds a row|does not carry all columns"):
         second.apply(lake)
     source.show(hidden)
     third = source.cut()

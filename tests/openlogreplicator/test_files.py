@@ -106,7 +106,7 @@ def test_a_file_that_was_written_over_stops_the_window(
     oracle.run("INSERT INTO K VALUES (3, 'b')")
     olr.write()
     with pytest.raises(
-        RedoUnavailableError, match=r"gone, or was written over|begin above"
+        RedoUnavailableError, match=r"gone, or was overwritten|begin above"
     ) as caught:
         source.windows()
     assert "redolake source skip-gap" in caught.value.hint

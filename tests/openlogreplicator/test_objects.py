@@ -115,7 +115,7 @@ def test_objects_are_read_as_files_are(oracle: Oracle, copied: Copied, source: S
     copied.remove(newest.name)
     oracle.run("DELETE FROM K WHERE ID = 4")
     copied.bring()
-    with pytest.raises(RedoUnavailableError, match=r"gone, or was written over|begin above"):
+    with pytest.raises(RedoUnavailableError, match=r"gone, or was overwritten|begin above"):
         source.windows()
     assert source.ops("K") == "c" * 11 + "ud"
 

@@ -126,7 +126,7 @@ def test_an_entry_names_captured_tables(entry: str, tables: tuple[TableId, ...])
     [
         pytest.param("HR.EM", "names no captured table", id="a-part-of-a-name"),
         pytest.param("NOPE.HR.EMP", "another database", id="another-database"),
-        pytest.param("HR.(EMP", "no regular expression", id="an-open-parenthesis"),
+        pytest.param("HR.(EMP", "not a regular expression", id="an-open-parenthesis"),
         pytest.param(" ", "empty or too long", id="nothing"),
         pytest.param("x" * 1001, "empty or too long", id="endless"),
     ],

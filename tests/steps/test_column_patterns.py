@@ -108,7 +108,7 @@ def test_a_rule_that_comes_later_holds_from_then_on(oracle: Oracle, tmp_path: Pa
         assert [(row[0], row[2]) for row in source.lake.image(T)] == [(1, "a"), (2, "b")]
         assert "SSN" in (source.record("T").reason or "")
         source.pipeline.purge_column(T, "SSN")
-        with pytest.raises(ConfigError, match="would come back"):
+        with pytest.raises(ConfigError, match="would return"):
             source.pipeline.purge_column(T, "NOTE")
 
 

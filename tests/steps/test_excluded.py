@@ -58,7 +58,7 @@ def test_a_column_excluded_later_stops_at_once_on_both_paths(
 def test_what_is_in_the_lake_already_goes_by_one_command(oracle: Oracle, source: Source) -> None:
     oracle.run("INSERT INTO T VALUES (3, 'landed before', 'c')")
     [before] = source.windows()
-    with pytest.raises(ConfigError, match="would come back"):
+    with pytest.raises(ConfigError, match="would return"):
         source.pipeline.purge_column(T, "SECRET")
     source.configure({"name": "T", "columns_exclude": ["SECRET"]}, "U")
     oracle.run("INSERT INTO T VALUES (4, 'top secret', 'd')")

@@ -344,7 +344,7 @@ def test_a_window_that_landed_under_a_wrong_definition_is_read_again(
     list(source.pipeline.recapture(first=window))
     source.pipeline.resume_tables([table_id("ONE")])
     check(source)
-    with pytest.raises(ConfigError, match="every table has taken"):
+    with pytest.raises(ConfigError, match="every table has applied"):
         source.pipeline.plan_recapture(first=window)
 
 

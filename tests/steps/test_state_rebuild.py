@@ -284,7 +284,7 @@ def test_a_store_that_holds_something_is_replaced_only_when_asked(source: Source
     dry = source.pipeline.rebuild_state(dry_run=True)
     assert not dry.is_written
     assert dry.rows == dry.rows_before == {name: len(rows) for name, rows in before.items()}
-    with pytest.raises(ConfigError, match="holds something"):
+    with pytest.raises(ConfigError, match="already has records"):
         source.pipeline.rebuild_state()
     assert image(source) == before
     assert source.pipeline.rebuild_state(replace=True).is_written

@@ -255,7 +255,7 @@ def _drop(line: dict[str, Any]) -> None:
         pytest.param(_drop, "an INSERT lacks columns: V", id="drops-a-column"),
         pytest.param(_column(1, flags=0x100), "encrypted", id="encrypted"),
         pytest.param(_set("command", "LOB WRITE"), "a piece of a LOB", id="piece-of-a-lob"),
-        pytest.param(_set("flags", 1), "identity alone", id="key-only"),
+        pytest.param(_set("flags", 1), "only the row's identity", id="key-only"),
     ],
 )
 def test_a_value_that_is_not_understood_stops_its_table_alone(
