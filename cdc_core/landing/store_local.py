@@ -121,7 +121,8 @@ class LocalLandingStore:
         """Folders below ``prefix`` that have landed, behind ``after``."""
         place = str(self._root / prefix)
         found = []
-        for path, below, names in os.walk(place, onerror=_not_listed):
+        # Links are followed: a part of landing may lie on another disk.
+        for path, below, names in os.walk(place, onerror=_not_listed, followlinks=True):
             folder = os.path.relpath(path, self._root)
             if path == place:
                 # What comes behind a folder lies in a child that does, or in the one in which that

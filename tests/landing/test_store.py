@@ -36,6 +36,7 @@ from cdc_core.landing.kept import (
 from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile
 from cdc_core.landing.open import open_landing
 from cdc_core.landing.store import LandingStore
+from cdc_core.landing.store_local import LocalLandingStore
 from cdc_core.landing.store_objects import ObjectLandingStore
 from cdc_core.landing.store_parquet import FileVerifier
 from cdc_core.model.identifiers import TableId
@@ -282,6 +283,16 @@ def test_only_landed_folders_are_listed(store: LandingStore) -> None:
     assert store.list_folders("src/windows", after="src/windows/10") == ["src/windows/2"]
     assert store.list_folders("src", after="src/chunks/a.b/s1/000000")[0].startswith("src/chunks")
     assert store.list_folders("src/windows", after="src/windows/2") == []
+
+
+def test_a_part_of_landing_may_be_a_link_to_another_disk(tmp_path: Path) -> None:
+    store, elsewhere = LocalLandingStore(str(tmp_path / "landing")), tmp_path / "other disk"
+    (elsewhere / "1").mkdir(parents=True)
+    (tmp_path / "landing" / "src").mkdir(parents=True)
+    (tmp_path / "landing" / "src" / "windows").symlink_to(elsewhere)
+    store.write_manifest("src/windows/1", b"{}")
+    assert store.list_folders("src") == ["src/windows/1"]
+    assert store.list_folders("src/windows") == ["src/windows/1"]
 
 
 def test_unlanded_leftovers_are_removed_and_landed_files_are_kept(store: LandingStore) -> None:
