@@ -10,10 +10,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
+from cdc_core.config import LakeConfig
 from cdc_core.errors import DuplicateKeyError, FencedError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
+from tests.jvm import small_session
 from tests.lake.who_merges import BY_BOTH
 
 if TYPE_CHECKING:
@@ -263,6 +265,29 @@ def test_keys_that_were_asked_for_and_are_gone_go(
     done = exact.apply(filled, position=at, asked=asked)
     assert (done.rows_updated, done.rows_deleted, done.changes) == (0, 1, 1)
     assert [r["ID"] for r in mirror(source.schema)] == [2, 3, 4, 5, 6]
+
+
+@pytest.mark.spark
+def test_a_mirror_whose_types_may_become_wider_loses_its_rows_by_spark(
+    filled: Lake, source: Source, tmp_path: Path
+) -> None:
+    """delta-rs does not read such a table."""
+    path = tmp_path / "lake" / "shop" / "mirror" / source.schema.table.path
+    spark = small_session(LakeConfig(path=str(tmp_path / "lake")))
+    switch = "('delta.enableTypeWidening' = 'true')"
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES {switch}")
+    tx = source.begin()
+    tx.delete(source.ids[2])
+    tx.update(source.ids[3], {"NAME": "changed"})
+    tx.commit()
+    again = source.chunk(snapshot="s9")
+    at = again.manifest.scn
+    again.apply(filled)
+    assert filled.table(source.schema.table).delete_missing_keys("s9", at).rows_deleted == 1
+    left = spark.sql(f"SELECT ID, NAME FROM delta.`{path}` ORDER BY ID").collect()
+    assert [tuple(one) for one in left] == [
+        (1, "name 1"), (3, "changed"), (4, "name 4"), (5, "name 5"), (6, "name 6"),
+    ]  # fmt: skip
 
 
 def test_two_rows_with_one_key_stop_the_chunk(

@@ -16,6 +16,7 @@ from cdc_core.delta.log_files import data_file
 from cdc_core.errors import CHANGELOG_HINT, MIRROR_HINT
 from cdc_core.lake.definitions.evolution import added_columns, known_schema
 from cdc_core.lake.rows.spark_reading import layer_sql
+from cdc_core.lake.rows.staging import found_rows
 from cdc_core.lake.tables import quote_name, string_literal
 from cdc_core.model.reports import DeltaLayer
 from cdc_core.schema.table import TableSchema
@@ -27,6 +28,9 @@ from cdc_core.stage.layout import COMMIT_SCN, change_schema
 if TYPE_CHECKING:
     from cdc_core.lake.table_context import TableWork
 
+
+_WIDENING = frozenset({"typeWidening", "typeWidening-preview"})
+_COMMIT_SCN_FIELD = pa.field(COMMIT_SCN, pa.int64())
 
 ALL_WINDOWS = (0, 2**63 - 1)
 """The least and the greatest SCN of a window or a chunk."""
@@ -99,10 +103,20 @@ def mirror_parts(
     work: TableWork, columns: pa.Schema, scn_max: int | None = None
 ) -> Iterator[pa.Table]:
     """These columns of the mirror's rows, part by part; with ``scn_max`` of the rows that changed
-    last up to this SCN. Needs no Spark."""
-    listed = ", ".join('"' + name.replace('"', '""') + '"' for name in columns.names)
+    last up to this SCN. Needs no Spark, but where somebody let the mirror's types become wider,
+    which delta-rs does not read."""
     where = "" if scn_max is None else f" WHERE {COMMIT_SCN} <= {scn_max}"
     yield columns.empty_table()
+    if _WIDENING & work.require_mirror().writer_features:
+        session = work.session_for()
+        names = ", ".join(map(quote_name, columns.names))
+        known = columns if COMMIT_SCN in columns.names else columns.append(_COMMIT_SCN_FIELD)
+        sql = f"SELECT {names} FROM {layer_sql(work, session, 'mirror', known)}{where}"
+        with found_rows(work, session, sql, doing="reading the mirror") as found:
+            for batch in found.batches():
+                yield pa.Table.from_batches([batch]).cast(columns)
+        return
+    listed = ", ".join('"' + name.replace('"', '""') + '"' for name in columns.names)
     for rows in batches_of(work, "mirror", f"SELECT {listed} FROM mirror{where}"):
         yield rows.cast(columns)
 
