@@ -385,7 +385,7 @@ def test_ticks_of_a_code_location_ask_one_open_storage() -> None:
             dg.build_schedule_context(instance_ref=one.get_ref()),
             dg.build_sensor_context(instance_ref=another.get_ref()),
         )
-        first, second, schedule, other = map(instance_of, contexts)
+        first, second, schedule, other = (instance_of(one_context) for one_context in contexts)
         assert [context.instance for context in contexts] == [first, first, first, other]
         assert first is second is schedule
         assert first.root_directory == one.root_directory
