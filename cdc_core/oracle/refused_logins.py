@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -110,10 +110,8 @@ class RefusedLogins:
             return
         is_paused = 0 <= self.now() - known.newest < PAUSE_SECONDS
         if is_paused or known.count >= SENT_MAX:
-            error = ConfigError(
-                "Oracle has refused user name or password", dsn=login.dsn, user=login.user
-            )
-            raise _with_pause(error, known)
+            facts = {"dsn": login.dsn, "user": login.user}
+            raise _with_pause("Oracle has refused user name or password", known, facts)
 
     @contextmanager
     def _told(self, login: Login, shared: RefusalMemory | None) -> Iterator[None]:
@@ -126,21 +124,21 @@ class RefusedLogins:
             if shared is not None:
                 with suppress(CdcError):  # the refusal is what the caller must hear of
                     refusal = shared.add(login, self.now())
-            raise _with_pause(error, refusal) from error
+            raise _with_pause(error.message, refusal, error.facts) from error
 
 
-def _with_pause(error: ConfigError, refusal: Refusal) -> ConfigError:
+def _with_pause(message: str, refusal: Refusal, facts: Mapping[str, object]) -> ConfigError:
     again = "when it changes"
     if refusal.count < SENT_MAX:
         moment = datetime.fromtimestamp(refusal.newest + PAUSE_SECONDS, UTC)
         again = f"{moment:%Y-%m-%d %H:%M:%S} UTC, or {again}"
     return ConfigError(
-        error.message,
+        message,
         hint="Check oracle.user, and the password in the variable that oracle.password_env names; "
         "the database administrator can unlock the account or set another password. Redolake does "
         "not send the same password again and again, which would lock the account: another one is "
         "sent at once, and `redolake doctor` sends this one too.",
-        **error.facts,
+        **facts,
         sent_again=again,
     )
 

@@ -101,7 +101,7 @@ def test_the_copy_of_the_first_named_destination_is_read(names: tuple[str, ...],
     ("options", "reason"),
     [
         ({"archived_only": True, "close_at": "online"}, "close_at: completed_logs"),
-        ({"archive_hours": 1, "logs": "scn_range"}, "finds its logs by itself"),
+        ({"archive_hours": 1, "logs": "scn_range"}, "finds its logs itself"),
         ({"archive_destinations": ["LOG_ARCHIVE_DEST_32"]}, "archive_destinations"),
         ({"archive_destinations": ["backup"]}, "archive_destinations"),
         ({"strategy": "redo_log_catalog", "logs": "scn_range"}, "ORA-01371"),

@@ -87,7 +87,7 @@ def test_an_address_of_the_driver_that_is_configured_wins() -> None:
 
 
 def test_spark_connect_is_refused_with_the_reason() -> None:
-    with pytest.raises(ValidationError, match="session of its own"):
+    with pytest.raises(ValidationError, match="separate session"):
         LakeConfig(path="/lake", spark_master="sc://host:15002")
 
 

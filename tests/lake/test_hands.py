@@ -75,7 +75,7 @@ def test_a_delta_table_that_somebody_dropped_is_not_begun_again_without_its_rows
     change.commit()
     again, window = source.chunk(snapshot="s2", keep=lambda row: row["ID"] < 2), source.cut()
     for step in (window, again):
-        with pytest.raises(LakeError, match="is not there") as caught:
+        with pytest.raises(LakeError, match="does not exist") as caught:
             step.apply(lake, position=position)
         assert "`redolake table re" in caught.value.hint
         assert not dropped.exists()

@@ -334,7 +334,7 @@ def test_definitions_need_no_password(file: Path) -> None:
             'hr."Jobs"',
             'hr."Jobs"\n      columns_mask: {V: "stars(00)"}',
             "12:25 attributes.tables[1].columns_mask.V: none of the forms that this option takes — "
-            "What replaces the values of columns",
+            "Masks that replace the values of columns",
             id="mask-of-no-form",
         ),
         pytest.param(

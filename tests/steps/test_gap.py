@@ -316,6 +316,6 @@ def test_scns_that_come_again_are_waited_for(
         container_dbid=1,
     )
     monkeypatch.setattr(LogMinerReader, "read_start", lambda *_, **__: start)
-    with pytest.raises(NotYetError, match="come again"):
+    with pytest.raises(NotYetError, match="will recur"):
         source.pipeline.skip_gap()
     assert source.record("ONE").state == "ready"

@@ -178,6 +178,6 @@ def test_rows_that_a_later_snapshot_cannot_replace_are_waited_for(
         mining_low=end,
     )
     monkeypatch.setattr(LogMinerReader, "read_start", lambda *_, **__: start)
-    with pytest.raises(NotYetError, match="come again"):
+    with pytest.raises(NotYetError, match="will recur"):
         source.pipeline.skip_gap(is_replaced=True)
     assert source.record("ONE").state == "ready"

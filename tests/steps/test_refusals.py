@@ -40,7 +40,7 @@ def test_windows_are_captured_applied_and_replayed_in_order(oracle: Oracle, sour
         source.pipeline.capture_window(second)
     for window in windows:
         source.pipeline.capture_window(window)
-    with pytest.raises(NotYetError, match="window before this one"):
+    with pytest.raises(NotYetError, match="have not applied the previous window"):
         source.pipeline.apply_window(second)
     with pytest.raises(NotYetError, match="applied can be replayed"):
         source.pipeline.replay_window(first)
