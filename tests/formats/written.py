@@ -46,6 +46,7 @@ def _live(oracle: Oracle, folder: Path) -> Shape:
     oracle.run(
         "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20), AT DATE)",
         "CREATE TABLE U (ID NUMBER(9) PRIMARY KEY)",
+        "CREATE TABLE ELSEWHERE (ID NUMBER(9))",
         "INSERT INTO T VALUES (1, 'a', DATE '2026-01-02')",
     )
     lake = {
@@ -55,6 +56,8 @@ def _live(oracle: Oracle, folder: Path) -> Shape:
     }
     config = oracle.config(folder, "T", "U", lake=lake, notifications={"channels": ["store"]})
     with Pipeline(config) as pipeline:
+        list(pipeline.run_once())
+        oracle.run("INSERT INTO ELSEWHERE VALUES (1)")  # an idle window, which the next one retires
         list(pipeline.run_once())
         oracle.run("UPDATE T SET V = 'b'", "INSERT INTO U VALUES (1)")
         list(pipeline.run_once())
