@@ -34,11 +34,10 @@ from cdc_core.lake.lake import Lake
 from cdc_core.lake.mirror import copy_on_write as rewriting
 from cdc_core.lake.mirror import files as mirror_files
 from cdc_core.lake.mirror import ways
-from cdc_core.lake.mirror.copy_on_write import rewrite_files
 from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.stage.layout import mirror_schema
-from cdc_core.stage.merge import Effects, WindowMerge
+from cdc_core.stage.merge import Effects
 from cdc_core.stage.reduction import source_schema
 from tests.delta.vectors import with_vectors
 from tests.lake.test_rewriting import (
@@ -49,10 +48,11 @@ from tests.lake.test_rewriting import (
     _lake,
     _path,
     _rename,
+    _rewrite,
     _window,
 )
 from tests.stage.landed import Row, Source, order, orders_schema
-from tests.stage.merges import COVERED, KINDS, random_case
+from tests.stage.merges import KINDS, random_case
 
 LOCAL = pafs.LocalFileSystem()
 ROWS = 60
@@ -164,14 +164,7 @@ def test_marked_and_rewritten_mirrors_are_equal(
     for at in range(0, sent.num_rows, size):
         counts = []
         for work in works:
-            merge = WindowMerge(
-                sent.slice(at, size), case.schema, case.absent, covered_scn=COVERED, read_scn=None
-            )
-            found = rewrite_files(
-                MirrorFiles.read(work), case.schema, merge, {},
-                check=lambda _: None, commit=work.info("merging", "{}", (f"a{at}", 1)),
-            ).counts  # fmt: skip
-            counts.append(found)
+            counts.append(_rewrite(work, case, sent.slice(at, size), at))
         assert counts[0] == counts[1]
         assert _held(works[0]) == _held(works[1])
     assert any(one.vector for one in MirrorFiles.read(works[0]).log.added.values())

@@ -277,14 +277,7 @@ def test_copied_and_encoded_columns_make_one_mirror(
         counts = []
         for work, small in zip(works, (-1, 10**9), strict=True):
             monkeypatch.setattr(rewriting, "SMALL_BYTES", small)
-            merge = WindowMerge(
-                sent.slice(at, size), case.schema, case.absent, covered_scn=COVERED, read_scn=None
-            )
-            found = rewrite_files(
-                MirrorFiles.read(work), case.schema, merge, {},
-                check=lambda _: None, commit=work.info("merging", "{}", (f"a{at}", 1)),
-            ).counts  # fmt: skip
-            counts.append(found)
+            counts.append(_rewrite(work, case, sent.slice(at, size), at))
         assert counts[0] == counts[1]
         assert _held(works[0]) == _held(works[1])
     assert len(made) > 3
@@ -602,6 +595,15 @@ def test_a_file_that_is_gone_stops_the_window_with_a_way_out(
         window.apply(lake)
     file.write_bytes(content)
     assert window.apply(lake).rows_updated == 1
+
+
+def _rewrite(work: TableWork, case: Case, sent: pa.Table, number: int) -> dict[str, int]:
+    """Rewrite a mirror's files for a part of a case's rows; MERGE's counts."""
+    merge = WindowMerge(sent, case.schema, case.absent, covered_scn=COVERED, read_scn=None)
+    return rewrite_files(
+        MirrorFiles.read(work), case.schema, merge, {},
+        check=lambda _: None, commit=work.info("merging", "{}", (f"a{number}", 1)),
+    ).counts  # fmt: skip
 
 
 def _held(work: TableWork) -> list[str]:
