@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import oracledb
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
@@ -21,7 +22,7 @@ from benchmarks.slowed import Slowed
 from cdc_core.config import SourceConfig
 from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.steps import Pipeline
-from tests.invariants.server import EmbeddedServer
+from pipelines.demo.server import Served, serving
 
 ROWS_PER_SECOND = 20_000
 FETCHED_AT_ONCE = 2_000
@@ -31,15 +32,17 @@ GOAL = 0.9
 ROWS = {Form.QUICK: 64_000, Form.NORMAL: 400_000, Form.LONG: 5_000_000}
 _AT_ONCE = 50_000
 _TABLE = "CREATE TABLE WIDE (ID NUMBER(12) PRIMARY KEY, TEXT VARCHAR2(60), SHARE_OF NUMBER(9,2), SEEN DATE)"
-_NEW_ROWS = """
-INSERT INTO WIDE SELECT :first + LEVEL, RPAD('row ', 60, 'x'), MOD(LEVEL, 1000) / 4, SYSDATE FROM DUAL CONNECT BY LEVEL <= :rows"""
+_FIRST_ROWS = """
+INSERT INTO WIDE SELECT LEVEL, RPAD('row ', 60, 'x'), MOD(LEVEL, 1000) / 4, SYSDATE FROM DUAL CONNECT BY LEVEL <= :many"""
+_MORE_ROWS = """
+INSERT INTO WIDE SELECT ID + :there, TEXT, SHARE_OF, SEEN FROM WIDE WHERE ID <= :many"""
 
 
 def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
     """Rows of one table a second, from Oracle into both Delta tables, with each number of
     sessions."""
     count = ROWS[form]
-    with tempfile.TemporaryDirectory() as name, EmbeddedServer(Path(name) / "oracle") as server:
+    with tempfile.TemporaryDirectory() as name, serving(Path(name) / "oracle") as server:
         _load(server, count)
         slowed = Slowed(ROWS_PER_SECOND, _part)
         with slowed.recording():
@@ -70,16 +73,23 @@ def _part(sql: str, binds: Mapping[str, Any] | None) -> Hashable | None:
     return frozenset(one for one in (binds or {}).items() if one[0] != "scn")
 
 
-def _load(server: EmbeddedServer, count: int) -> None:
-    with server.connect() as connection, connection.cursor() as cursor:
+def _load(server: Served, count: int) -> None:
+    with (
+        oracledb.connect(user=server.user, password=server.password, dsn=server.dsn) as connection,
+        connection.cursor() as cursor,
+    ):
         cursor.execute(_TABLE)
         cursor.execute("ALTER TABLE WIDE ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS")
-        for first in range(0, count, _AT_ONCE):
-            cursor.execute(_NEW_ROWS, {"first": first, "rows": min(_AT_ONCE, count - first)})
+        for there in range(0, count, _AT_ONCE):
+            many = min(_AT_ONCE, count - there)
+            if there:
+                cursor.execute(_MORE_ROWS, {"there": there, "many": many})
+            else:
+                cursor.execute(_FIRST_ROWS, {"many": many})
             connection.commit()
 
 
-def _snapshot(server: EmbeddedServer, folder: Path, count: int, sessions: int) -> bool:
+def _snapshot(server: Served, folder: Path, count: int, sessions: int) -> bool:
     """The first snapshot into a new lake; has the mirror every row once?"""
     folder.mkdir()
     config = SourceConfig.model_validate(_configured(server, folder, count, sessions))
@@ -92,7 +102,7 @@ def _snapshot(server: EmbeddedServer, folder: Path, count: int, sessions: int) -
     return bool(found["n"] == count and int(found["s"]) == count * (count + 1) // 2)
 
 
-def _configured(server: EmbeddedServer, folder: Path, count: int, sessions: int) -> dict[str, Any]:
+def _configured(server: Served, folder: Path, count: int, sessions: int) -> dict[str, Any]:
     return {
         "name": "wide",
         "tables": [{"name": f"{server.user.upper()}.WIDE"}],

@@ -141,11 +141,9 @@ class LogWriter:
         over."""
         if store.read_meta(self.connection)["log_mode"] != "ARCHIVELOG":
             return
-        logs = store.read_logs(self.connection)
-        online = store.online_logs(logs)
-        for log in logs:
-            pending = log.next_change is not None and not log.archived
-            if pending and not (self._shared.archiver_held and log.log_id in online):
+        online = self._online() if self._shared.archiver_held else frozenset()
+        for log in store.read_logs(self.connection, "next_change IS NOT NULL AND NOT archived"):
+            if log.log_id not in online:
                 self.connection.execute(
                     "UPDATE redo_log SET archived = 1, name = ?, completed = ? WHERE log_id = ?",
                     (self._archived_name(log), self._now(), log.log_id),
@@ -214,15 +212,24 @@ class LogWriter:
         """Drop the records of logs that no file holds any more."""
         if self._shared.has_standby:
             return
-        logs = store.read_logs(self.connection)
-        online = store.online_logs(logs)
-        for log in logs:
-            if (log.name is None or log.gone) and log.log_id not in online:
+        online = self._online()
+        for log in store.read_logs(self.connection, "name IS NULL OR gone"):
+            if log.log_id not in online:
                 self.connection.execute(
                     "DELETE FROM redo_record WHERE log_id = ? AND id >= ? AND id < coalesce("
                     "(SELECT min(first_id) FROM redo_log WHERE thread = ? AND log_id > ?), ?)",
                     (log.log_id, log.first_id, log.thread, log.log_id, self._shared.next_id),
                 )
+
+    def _online(self) -> frozenset[int]:
+        """The logs that online files hold, as :func:`store.online_logs` has it."""
+        return frozenset(
+            log_id
+            for (log_id,) in self.connection.execute(
+                "SELECT max(log_id) FROM redo_log WHERE resetlogs_change ="
+                " (SELECT max(resetlogs_change) FROM redo_log) GROUP BY thread, group_number"
+            )
+        )
 
     def _begin(
         self, sequence: int, first_change: int, meta: Mapping[str, Any], *, opens: bool = False

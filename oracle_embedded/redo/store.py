@@ -208,9 +208,9 @@ def write_meta(connection: sqlite3.Connection, facts: Mapping[str, Any]) -> None
     )
 
 
-def read_logs(connection: sqlite3.Connection) -> list[Log]:
-    """All logs that the control file still knows, oldest first."""
-    query = f"SELECT {LOG_COLUMNS} FROM redo_log ORDER BY log_id"
+def read_logs(connection: sqlite3.Connection, where: str = "TRUE") -> list[Log]:
+    """The logs that the control file still knows and for which ``where`` holds, oldest first."""
+    query = f"SELECT {LOG_COLUMNS} FROM redo_log WHERE {where} ORDER BY log_id"
     return [log_from(row) for row in connection.execute(query)]
 
 
