@@ -13,6 +13,8 @@ BESIDE ?=
 # More than there are cores: a test waits for redo, leases and processes of its own for a sixth of its time.
 WORKERS ?= 3
 BUSY ?= 8
+# How often a test that failed is run again, before it counts; what passes then is named.
+RERUNS ?= 1
 unexport PYTHONDONTWRITEBYTECODE # imports are compiled once, not by each process
 ifeq ($(origin SEED), undefined)
 SEED := $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
@@ -39,13 +41,13 @@ test-fast: setup ## Run the tests that need neither Spark nor Dagster and are no
 	@$(RUN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not oracle and not slow and not spark and not dagster and not story" $(PYTEST_ARGS)
 
 test-plain: setup ## The same with Dagster's tests and the stories: a whole pipeline lives through something, some seconds each
-	@$(BESIDE) $(RUN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not oracle and not slow and not spark" $(PYTEST_ARGS)
+	@$(BESIDE) $(RUN)/python -m tests.twice --reruns $(RERUNS) -- -n $(WORKERS) --dist worksteal -m "not oracle and not slow and not spark" $(PYTEST_ARGS)
 
 test-spark: setup ## Run the tests that need Spark
-	@$(RUN)/python -m pytest -m "spark and not oracle and not slow" $(PYTEST_ARGS)
+	@$(RUN)/python -m tests.twice --reruns $(RERUNS) -- -m "spark and not oracle and not slow" $(PYTEST_ARGS)
 
 test-loaded: setup ## Run all tests beside BUSY=8 processes that use the CPU: a test that fails only there relies on time
-	@$(RUN)/python -m tests.busy --processes $(BUSY) -- $(MAKE) --no-print-directory test
+	@$(RUN)/python -m tests.busy --processes $(BUSY) -- $(MAKE) --no-print-directory RERUNS=0 test
 
 test-debian: ## Run the demo and all tests in a fresh Debian release (SUITE=trixie; as root, needs debootstrap)
 	@deploy/setup/debian $(SUITE) demo test
