@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,14 @@ import pytest
 from assets.components import OracleCdc
 from assets.settings import DagsterConfig, RetriesConfig, WindowsSensorConfig
 from assets.translator import Translator
+from cdc_core.steps.windows import retire
 from tests.assets.standin import StandIn
+
+
+@pytest.fixture(autouse=True)
+def _quick_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, a tick reads the next window ahead."""
+    monkeypatch.setattr(retire, "READ_SECONDS_MAX", math.inf)
 
 
 @pytest.fixture

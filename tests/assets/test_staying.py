@@ -99,7 +99,7 @@ def run(
 
 
 def test_windows_behind_the_range_are_reported_by_the_same_run(
-    pipeline: StandIn, staying: dg.RepositoryDefinition, instance: dg.DagsterInstance
+    pipeline: StandIn, staying: dg.RepositoryDefinition, instance: dg.DagsterInstance, clock: None
 ) -> None:
     """As partitions of every layer, with their metadata; the sensor finds nothing left to do or to show."""
     found = run(staying, instance)
@@ -142,6 +142,7 @@ def test_a_window_that_fails_is_left_to_the_next_run(
     pipeline: StandIn,
     staying: dg.RepositoryDefinition,
     instance: dg.DagsterInstance,
+    clock: None,
     error: CdcError,
     looks_again: bool,
 ) -> None:
@@ -281,7 +282,7 @@ def test_windows_come_while_it_stays(
 
 @pytest.mark.parametrize("first", ["captured", "planned"])
 def test_runs_over_what_changes_stay_as_well(
-    oracle: Oracle, tmp_path: Path, instance: dg.DagsterInstance, first: str
+    oracle: Oracle, tmp_path: Path, instance: dg.DagsterInstance, clock: None, first: str
 ) -> None:
     """With many tables a run is requested for those that change, or to capture alone; then it takes what others change."""
     names = one, two = f"ONE_{first}".upper(), f"TWO_{first}".upper()

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from diagnosis.certify.certifying import TRY_PROBES
 from oracle_embedded.database import ADMIN, CAPTURE
+from oracle_embedded.faults import Fault, FaultEvent, FaultKind
 from pipelines.cli import app
 from tests.oracle.embedded import PASSWORDS, Oracle
 from tests.oracle.fixtures import oracle_with
@@ -130,6 +131,8 @@ def test_a_process_that_is_killed_leaves_tables_that_the_next_one_drops(
     )
     monkeypatch.setenv("REDOLAKE_CERTIFY_PASSWORD", "hammer")
     command = ["certify", "-c", str(file), "--level", "try", "--schema", "anvil"]
+    held_up = Fault(FaultKind.DELAY, FaultEvent.EXECUTE, "CREATE TABLE", nth=25, times=0, delay_seconds=600)  # fmt: skip
+    oracle.database.faults.arm(held_up)
     process = subprocess.Popen(
         [sys.executable, "-m", "pipelines.cli", *command], cwd=ROOT, stdout=subprocess.DEVNULL
     )
@@ -137,6 +140,7 @@ def test_a_process_that_is_killed_leaves_tables_that_the_next_one_drops(
     while len(scratch_tables(oracle)) < 20 and process.poll() is None:
         waiting.wait(0.05)
     process.kill()
+    oracle.database.faults.disarm_all()
     assert process.wait() == -signal.SIGKILL
     assert len(scratch_tables(oracle)) >= 20
     monkeypatch.setattr("diagnosis.certify.certifying.TRY_PROBES", TRY_PROBES[:1])

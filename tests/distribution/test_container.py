@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import tomllib
@@ -31,6 +30,7 @@ from assets.config_file import load_config
 from cdc_core.model.metrics import Sample
 from pipelines.cli import app
 from pipelines.metrics_server import served
+from tests.free_port import free_port
 from tests.landing.s3_server import running_s3
 
 ROOT = Path(__file__).parents[2]
@@ -341,13 +341,6 @@ def test_dagster_finds_the_code_location(services: dict[str, Any]) -> None:
 
 
 # What the image and the compose file run
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def health(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sqlite3
-import time
-from contextlib import closing
 
 from tests.invariants.copies import files_of
 from tests.invariants.events import Event
@@ -23,7 +20,7 @@ from tests.invariants.points import (
     Role,
     points_of,
 )
-from tests.invariants.team import Worker
+from tests.invariants.team import is_writable
 
 REFUSED_AT = {
     FENCE: {"FencedError"},
@@ -127,7 +124,8 @@ class FaultEvents(PipelineEvents):
         else:
             self.proof.not_reached.append(f"stopped: {point}")
             return False
-        self._stop_without_a_lock(stopped)
+        # Its renewing of a lease may hold the store's lock of writers, which it would keep.
+        stopped.stop_where(self._is_writable)
         self.team.replace(role)
         self.do(role, self._command_at(point))
         self.load.step()
@@ -139,27 +137,11 @@ class FaultEvents(PipelineEvents):
         self.proof.happened[f"stopped: {point}"] += 1
         return True
 
-    def _stop_without_a_lock(self, worker: Worker) -> None:
-        """SIGSTOP, at a moment at which its renewing of a lease does not hold the store's lock of writers, which it would keep."""
-        while True:
-            worker.stop()
-            if self._is_writable():
-                return
-            worker.signal(signal.SIGCONT)
-            time.sleep(0.01)
-
     def _is_writable(self) -> bool:
         """In PostgreSQL writers hold an advisory lock."""
         if self._services:
             return not self._store("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted")
-        store = sqlite3.connect(self.folder / "state.db", timeout=0.2, isolation_level=None)
-        with closing(store):
-            try:
-                store.execute("BEGIN IMMEDIATE")
-                store.execute("ROLLBACK")
-            except sqlite3.OperationalError:
-                return False
-        return True
+        return is_writable(self.folder / "state.db")
 
     def _on_lose_landing(self, _event: Event) -> bool:
         """A window's files are lost before it is applied; the documented way out."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sqlite3
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +18,7 @@ from tests.invariants.nursery import NURSERY
 from tests.invariants.points import LakeKind, Role
 from tests.invariants.worker import STACKS_SIGNAL, serve
 
-STACKS_SECONDS_MAX = 5.0
+STACKS_SECONDS_MAX = 60.0
 STACKS_CHARACTERS = 6000
 
 
@@ -33,6 +35,17 @@ class Answer:
     failed: str | None = None
     is_transient: bool = False
     text: str = ""
+
+
+def is_writable(store: Path) -> bool:
+    """Does nobody hold the lock of writers of a store's SQLite file?"""
+    with contextlib.closing(sqlite3.connect(store, timeout=0.2, isolation_level=None)) as opened:
+        try:
+            opened.execute("BEGIN IMMEDIATE")
+            opened.execute("ROLLBACK")
+        except sqlite3.OperationalError:
+            return False
+    return True
 
 
 class Worker:
@@ -111,6 +124,15 @@ class Worker:
         while not self._is_stopped():
             time.sleep(0.001)
 
+    def stop_where(self, is_fine: Callable[[], bool]) -> None:
+        """Stop it at a moment at which something is so that others see."""
+        while True:
+            self.stop()
+            if is_fine():
+                return
+            self.signal(signal.SIGCONT)
+            time.sleep(0.01)
+
     def _is_stopped(self) -> bool:
         """Source: proc(5), ``/proc/PID/task/TID/stat``: the state follows the name, which ends with the last bracket."""
         for thread in Path(f"/proc/{self._process.pid}/task").iterdir():
@@ -141,10 +163,12 @@ class Worker:
         self.signal(signal.SIGCONT)
         self.signal(STACKS_SIGNAL)
         until = time.monotonic() + STACKS_SECONDS_MAX
-        while self._log.stat().st_size == size and time.monotonic() < until:
+        said = ""
+        while (
+            "in <module>" not in said and time.monotonic() < until
+        ):  # the last line of the last thread
             time.sleep(0.05)
-        time.sleep(0.1)
-        said = self._log.read_bytes()[size:].decode(errors="replace")
+            said = self._log.read_bytes()[size:].decode(errors="replace")
         return f"the {self.role} worker ({self._log.name}):\n{said[-STACKS_CHARACTERS:]}"
 
     def _said(self) -> str:

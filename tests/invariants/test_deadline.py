@@ -39,7 +39,7 @@ def worker(config: Path) -> Iterator[Worker]:
 
 def test_a_worker_that_hangs_is_interrupted_and_says_where_it_is(worker: Worker) -> None:
     assert worker.ask("children").failed is None
-    worker.signal(signal.SIGSTOP)
+    worker.stop()
     with pytest.raises(HungError, match="in serve"), deadline(0.2, worker.stacks):
         worker.ask("children")
 

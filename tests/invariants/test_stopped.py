@@ -14,7 +14,7 @@ import pytest
 
 from cdc_core.landing.manifest import MANIFEST_NAME, read_window_manifest
 from tests.invariants.server import EmbeddedServer
-from tests.invariants.team import Worker
+from tests.invariants.team import Worker, is_writable
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def test_a_process_that_was_stopped_past_its_lease_changes_nothing(
             cursor.execute("INSERT INTO T SELECT LEVEL FROM DUAL CONNECT BY LEVEL <= 50")
             connection.commit()
             assert stopped.ask("capture", meet=point).met == point
-            stopped.stop()
+            stopped.stop_where(lambda: is_writable(tmp_path / "state.db"))
             assert other.ask("capture").done >= 1
             stopped.signal(signal.SIGCONT)
             answer = stopped.go_on()

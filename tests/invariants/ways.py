@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from tests.free_port import free_port
 from tests.invariants.points import Capture
 
 Reads = Literal["redo", "files", "server", "recordings"]
@@ -74,15 +74,10 @@ def way_of(capture: Capture, seed: int, oracle: Path) -> Way:
             how: dict[str, Any] = {"type": capture, "folder": str(told), "binary_floats": "take"}
             return Way(reads, how, {"replicator_folder": told})
         case "server":
-            port = _free_port()
+            port = free_port()
             how = {
                 "type": capture, "host": "127.0.0.1", "port": port, "source": SOURCE, "idle_seconds": 1, "binary_floats": "take",
             }  # fmt: skip
             return Way(reads, how, {"replicator_port": port})
         case "recordings":
             return Way(reads, {"type": capture, "folder": str(told)}, {"recordings": told})
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])

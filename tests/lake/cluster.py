@@ -13,6 +13,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.free_port import free_port
+
 SCRIPT = Path(__file__).parents[2] / "deploy" / "spark-cluster" / "spark.sh"
 """What starts the containers of deploy/spark-cluster starts the tests' processes too."""
 START_SECONDS = 240
@@ -36,7 +38,7 @@ def cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
     """A master and workers of one core for the block, on the address under which this machine knows itself."""
     folder.mkdir(parents=True, exist_ok=True)
     host = _own_address()
-    port, page = _free_port(host), _free_port(host)
+    port, page = free_port(host), free_port(host)
     url = f"spark://{host}:{port}"
     with ExitStack() as stack:
         master = ["--host", host, "--port", str(port), "--webui-port", str(page)]
@@ -105,8 +107,3 @@ def _own_address() -> str:
             return str(probe.getsockname()[0])
         except OSError:
             return socket.gethostbyname(socket.gethostname())
-
-
-def _free_port(host: str) -> int:
-    with socket.create_server((host, 0)) as server:
-        return int(server.getsockname()[1])

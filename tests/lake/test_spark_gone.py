@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from cdc_core.config import LakeConfig
-from cdc_core.errors import LakeError, SparkMemoryError, SparkUnavailableError
+from cdc_core.errors import CdcError, LakeError, SparkMemoryError, SparkUnavailableError
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.mirror.merge import merge_sql
 from cdc_core.spark.session import translated
@@ -37,6 +37,7 @@ def test_another_jvm_takes_the_place_of_one_that_ended(
 ) -> None:
     from pyspark import SparkContext
 
+    monkeypatch.setattr("cdc_core.spark.session._EXIT_SECONDS", 600)
     lake = open_lake()
     tx = source.begin()
     first = tx.insert(row(1))
@@ -102,6 +103,7 @@ def test_a_context_that_is_stopped_for_memory_while_a_statement_ends_says_so(
         'java.lang.NullPointerException: Cannot invoke "…cleanupQueryJobs(long)" because the return '
         'value of "org.apache.spark.SparkContext.dagScheduler()" is null'
     )
+    monkeypatch.setattr("cdc_core.spark.session._EXIT_SECONDS", 600)
     ending = [sys.executable, "-c", "import sys, time; time.sleep(0.5); sys.exit(52)"]
     with subprocess.Popen(ending) as process:
         monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
@@ -109,9 +111,13 @@ def test_a_context_that_is_stopped_for_memory_while_a_statement_ends_says_so(
             raise PySparkException(said)
 
 
-@pytest.mark.parametrize("seconds", [0.5, 60], ids=["ends", "goes-on"])
+@pytest.mark.parametrize(
+    ("seconds", "patience", "wanted"),
+    [(0.5, 600, SparkUnavailableError), (600, 0.5, LakeError)],
+    ids=["ends", "goes-on"],
+)
 def test_a_jvm_that_is_still_ending_is_lost(
-    monkeypatch: pytest.MonkeyPatch, seconds: float
+    monkeypatch: pytest.MonkeyPatch, seconds: float, patience: float, wanted: type[CdcError]
 ) -> None:
     """Its connections are closed before it is gone. A call that meets that raises an error without a Java exception, as other calls do of
     a JVM that is well."""
@@ -121,8 +127,7 @@ def test_a_jvm_that_is_still_ending_is_lost(
     process = subprocess.Popen(sleeping)
     try:
         monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
-        monkeypatch.setattr("cdc_core.spark.session._EXIT_SECONDS", 2)
-        wanted = SparkUnavailableError if seconds < 1 else LakeError
+        monkeypatch.setattr("cdc_core.spark.session._EXIT_SECONDS", patience)
         with pytest.raises(wanted) as caught, translated("configuring Spark"):
             raise Py4JError("An error occurred while calling o29.sessionState")
         assert type(caught.value) is wanted

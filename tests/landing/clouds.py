@@ -24,6 +24,7 @@ import boto3
 import pyarrow.fs as pafs
 import pytest
 
+from tests.free_port import free_port
 from tests.landing.s3_process import S3Process
 
 AZURITE = "azurite@3.37.0"
@@ -34,7 +35,7 @@ AZURITE_KEY = (
 """Azurite's own, which its documentation prints: no secret."""
 
 _FOLDER = Path(__file__).parents[2] / ".redolake" / "peers" / "azurite"
-_START_SECONDS = 60
+_START_SECONDS = 300
 _INSTALL_SECONDS = 300
 
 
@@ -89,8 +90,7 @@ def make_bucket(server: S3Process, name: str) -> None:
 def running_azurite() -> Iterator[str]:
     """Its endpoint, for the block. Skips the test where it cannot be installed."""
     main = _installed() / "node_modules/azurite/dist/src/blob/main.js"
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
+    port = free_port()
     options = ["--silent", "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck"]
     server = subprocess.Popen(
         ["node", str(main), *options, "--blobPort", str(port)],

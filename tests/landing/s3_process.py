@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 from urllib.request import urlopen
 
+from tests.free_port import free_port
 from tests.landing.google_json import GoogleJson, is_of_json_api
 
 LOGIN = {
@@ -32,7 +33,7 @@ LOGIN = {
 }
 """What a client of S3 finds in its environment; the last is delta-rs's, for a store without TLS."""
 
-_START_SECONDS = 60
+_START_SECONDS = 300
 _CONTROL = "/_control/"
 
 
@@ -91,8 +92,7 @@ def kinds(requests: Iterable[str]) -> Counter[str]:
 @contextmanager
 def running_s3_process() -> Iterator[S3Process]:
     """Run it for the block, on a free port."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
+    port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "requests"
         log.touch()

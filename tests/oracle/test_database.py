@@ -90,6 +90,7 @@ def test_work_in_a_session_that_was_lost_is_done_in_a_new_one(
     oracle: Oracle, opened: OracleDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether it is alive is not asked right after it answered."""
+    monkeypatch.setattr(database, "ANSWERED_SECONDS", 600)
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda _seconds: None)
     with opened.session() as session:
         first, [(serial,)] = number(session), session.fetch_all(SERIAL)

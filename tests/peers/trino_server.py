@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import tarfile
 import time
@@ -23,6 +22,8 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
+
+from tests.free_port import free_port
 
 VERSION = "476"
 _SHA256 = "cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f"
@@ -78,8 +79,7 @@ class Trino:
 def running_trino(folder: Path) -> Iterator[Trino]:
     """Start it for the block; skips the test where it cannot be had."""
     java, home = _java(), _installed()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
+    port = free_port()
     catalogs = folder / "catalogs"
     catalogs.mkdir()
     _write(catalogs / "delta.properties", {

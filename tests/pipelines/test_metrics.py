@@ -21,6 +21,7 @@ from cdc_core.model.reports import StepReport
 from cdc_core.steps import Pipeline
 from pipelines.debezium.words import NOTIFICATIONS
 from pipelines.metrics_server import exposition, served
+from tests.free_port import free_port
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 
 MONITORING = Path(__file__).parents[2] / "deploy" / "monitoring"
@@ -62,7 +63,7 @@ HitRatioPercent
 
 def scraped(port: int) -> dict[tuple[str, ...], float]:
     """What Prometheus's own reader finds: by name and labels but the source's."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         return parsed(answer.read().decode())
 
 
@@ -79,10 +80,7 @@ def parsed(text: str) -> dict[tuple[str, ...], float]:
 
 @pytest.fixture
 def port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+    return free_port()
 
 
 def logged(config: Any, table: str) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from cdc_core.errors import ConfigError, PreflightError
 from pipelines.ui import dagster_home, prepare_home, serve_ui
+from tests.free_port import free_port
 
 SOURCE = """\
 type: assets.components.OracleCdc
@@ -59,7 +60,5 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
 
 def test_a_password_that_is_not_set_is_told_before_dagster_starts(tmp_path: Path) -> None:
     (tmp_path / "defs.yaml").write_text(SOURCE)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
     with pytest.raises(ConfigError, match="HR_PASSWORD is not set"):
-        serve_ui(tmp_path / "defs.yaml", port=port, console=Console())
+        serve_ui(tmp_path / "defs.yaml", port=free_port(), console=Console())

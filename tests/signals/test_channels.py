@@ -213,7 +213,10 @@ def test_deleted_rows_of_the_signal_table_count_and_the_order_is_that_of_commits
     oracle.run("DROP TABLE ASKED PURGE")
 
 
-def test_a_line_in_the_making_waits_until_it_is_whole(tmp_path: Path, store: Store) -> None:
+def test_a_line_in_the_making_waits_until_it_is_whole(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cdc_core.signals.channels._UNFINISHED_LINE_SECONDS", 3600)
     file = tmp_path / "signals.txt"
     whole = '{"id": "a", "type": "log", "data": {"message": "m"}}'
     file.write_text(whole[:20])

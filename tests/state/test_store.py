@@ -648,7 +648,7 @@ def test_a_lease_that_cannot_be_given_back_now_is_given_back_later(
     with Store.open(url, "src") as store:
         with held(store, "src/capture", seconds=600):
             pass
-        with held(store, "src/capture", seconds=600, wait_seconds=30) as again:
+        with held(store, "src/capture", seconds=600, wait_seconds=600) as again:
             again.check()
     assert len(tries) == 4
 

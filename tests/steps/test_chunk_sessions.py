@@ -44,16 +44,19 @@ def reading(oracle: Oracle, path: Path, sessions: int, *names: str) -> Iterator[
 
 
 @pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many chunks were being read whenever one was begun."""
+def at_once(monkeypatch: pytest.MonkeyPatch, sessions: int) -> list[int]:
+    """How many chunks were being read whenever one was begun. The first ones wait for each other."""
     seen: list[int] = []
     busy: list[object] = []
+    all_read = threading.Event()
     really = read_chunk
 
     def counted(*args: Any, **named: Any) -> Any:
         busy.append(args)
         seen.append(len(busy))
-        threading.Event().wait(0.02)
+        if len(busy) == sessions:
+            all_read.set()
+        assert all_read.wait(SECONDS)
         try:
             return really(*args, **named)
         finally:
@@ -139,6 +142,7 @@ def test_the_error_of_one_session_is_the_run_s_and_what_landed_stays(
         assert landed == {path: path.stat().st_mtime_ns for path in landed}
 
 
+@pytest.mark.parametrize("sessions", [3], ids=["three-of-four"])
 def test_two_runs_read_chunks_of_one_table_at_once(
     oracle: Oracle, tmp_path: Path, at_once: list[int]
 ) -> None:

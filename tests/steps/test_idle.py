@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,8 +36,10 @@ oracle = oracle_with(
 
 
 @pytest.fixture
-def pipeline(oracle: Oracle, tmp_path: Path) -> Iterator[Pipeline]:
-    """A source behind its first snapshot and its first window, which may be long: it is not read ahead."""
+def pipeline(oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeline]:
+    """A source behind its first snapshot and its first window, which may be long: it is not read ahead.
+    Any later one is, however busy the machine is."""
+    monkeypatch.setattr(retire, "READ_SECONDS_MAX", math.inf)
     from cdc_core.capture.logs.positions import read_start
 
     config = oracle.config(tmp_path, "EMP", capture={"close_at": "online"})

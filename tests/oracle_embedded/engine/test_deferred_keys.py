@@ -163,7 +163,7 @@ def test_a_key_that_another_session_holds_is_waited_for(table: Client, connect: 
     wait_until(lambda: waits(table))
     assert not done
     other("commit")
-    waiter.join(10)
+    waiter.join()
     table("commit")
     assert rows(table) == [("1", "new"), ("2", "two")]
 

@@ -36,7 +36,7 @@ def test_a_session_that_changed_nothing_ends_without_waiting(
     with table.session.database.store.lock:
         ending = threading.Thread(target=other.session.close, daemon=True)
         ending.start()
-        ending.join(timeout=30)
+        ending.join()
     assert other.session.closed
 
 
@@ -130,7 +130,7 @@ def test_a_locked_row_is_waited_for_and_then_read_anew(table: Client, connect: C
     thread, results = in_thread(lambda: other("update t set v = v || '+' where id = 1"))
     wait_until(lambda: waits(other))
     table.session.commit()
-    thread.join(10)
+    thread.join()
     assert results == [1]
     assert other.one("select v from t where id = 1") == "first+"
 
@@ -141,7 +141,7 @@ def test_an_insert_waits_for_the_key_of_another(table: Client, connect: Connect)
     thread, results = in_thread(lambda: other("insert into t values (1, 'again')"))
     wait_until(lambda: waits(other))
     table.session.rollback()
-    thread.join(10)
+    thread.join()
     assert results[0].code == 1
 
 
@@ -166,7 +166,7 @@ def test_a_circle_of_waiters_is_a_deadlock(table: Client, connect: Connect) -> N
     with pytest.raises(OracleError, match="ORA-00060"):
         other("update t set v = 'y' where id = 1")
     other.session.rollback()
-    thread.join(10)
+    thread.join()
     assert results == [1]
 
 
@@ -176,7 +176,7 @@ def test_a_waiting_statement_can_be_cancelled(table: Client, connect: Connect) -
     thread, results = in_thread(lambda: other("delete from t where id = 1"))
     wait_until(lambda: waits(other))
     other.session.interrupt()
-    thread.join(10)
+    thread.join()
     assert results[0].code == 1013
 
 
@@ -337,7 +337,7 @@ def test_a_killed_session_is_rolled_back_and_does_nothing_more(
     session_id, serial = victim.session.session_id, victim.session.serial
     admin(f"alter system kill session '{session_id},{serial}' immediate")
     if waits:
-        waiter.join(30)
+        waiter.join()
         assert [error.code for error in errors] == [28]
     with pytest.raises(OracleError, match="ORA-00028"):
         victim("select 1 from dual")

@@ -271,10 +271,11 @@ def test_delays_and_their_end(server: EmbeddedServer, connection: oracledb.Conne
 def test_calls_that_are_delayed_can_be_cancelled(
     server: EmbeddedServer, connection: oracledb.Connection
 ) -> None:
-    server.faults.arm(Fault(FaultKind.DELAY, delay_seconds=30))
+    server.faults.arm(Fault(FaultKind.DELAY, delay_seconds=600))
     connection.call_timeout = CALL_MILLISECONDS
     with pytest.raises(oracledb.DatabaseError, match="DPY-4024"):
         connection.cursor().execute("select n from t")
+    connection.call_timeout = 0
     assert len(connection.cursor().execute("select n from t").fetchall()) == 1000
 
 
@@ -288,6 +289,7 @@ def test_async_calls_time_out_and_go_on(server: EmbeddedServer, engine: FakeEngi
             connection.call_timeout = CALL_MILLISECONDS
             with pytest.raises(oracledb.DatabaseError, match="DPY-4024"):
                 await connection.execute("update t set a = 1")
+            connection.call_timeout = 0
             return len(await connection.fetchall("select n from t"))
 
     assert asyncio.run(run()) == 1000

@@ -71,13 +71,12 @@ def test_each_lap_waits_for_the_windows() -> None:
 
     flying = threading.Thread(target=fly)
     flying.start()
-    for hours in (3, 6):
-        flying.join(0.2)
+    for hours in (3, 6, 9):
+        while len(passed) < hours:
+            flying.join(0.01)
+        flying.join(0.2)  # it goes no further, however long that is
         assert passed == list(range(hours))
-        pace.lap_is_over()
-    flying.join(0.2)
-    assert passed == list(range(9))
-    pace.release()
+        (pace.lap_is_over if hours < 9 else pace.release)()
     flying.join()
     assert passed == list(range(12))
 
