@@ -24,8 +24,8 @@ What is not understood gets a problem, and whoever decodes it stops the table: a
 its forward row (the transaction's beginning is missing), with the wrong operation or order, or
 without a ROW_ID, and one of which the redo does not show how many rows it takes back.
 
-:func:`surviving` is the rule in plain Python; :func:`find_undone` applies it to the rows of many
-transactions, and reads brackets by columns.
+:func:`find_undone` applies the rule to the rows of many transactions, and reads brackets by
+columns.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from cdc_core.model.operations import Operation
 from cdc_core.runtime.arrow import whole
 from cdc_core.stage.statements import codes_of, known_row_ids, transactions_of
 from cdc_core.stage.undone_statements import (
-    AMBIGUOUS,
     INVERSE,
     ROW_ID_UNKNOWN,
     UNMATCHED,
@@ -51,8 +50,6 @@ from cdc_core.stage.undone_statements import (
     closing_candidates,
     taken_back,
 )
-
-__all__ = ["AMBIGUOUS", "ROW_ID_UNKNOWN", "UNMATCHED", "NotUnderstoodError"]
 
 COLUMNS = ("ordinal", "xid", "operation_code", "row_id", "rollback", "has_rollback")
 """What :func:`find_undone` reads of a redo row."""
@@ -69,78 +66,23 @@ Apart = Callable[[Mapping[int, Sequence[int]]], set[int]]
 that statement."""
 
 
-@dataclass(frozen=True, slots=True)
-class RedoRow:
-    """What the rule needs of one row of a transaction and table; ``row_id`` is None for the
-    placeholder."""
-
-    operation: int
-    row_id: str | None
-    is_undo: bool
-    rs_id: str | None = None
-
-
-def surviving(rows: Sequence[RedoRow], *, closes_shown: bool = False) -> list[int]:
-    """Which rows of one (transaction, table), in LogMiner's order, remain: their places.
+def _by_order(rows: Rows) -> list[int]:
+    """The rule by order: the places of what was taken back, and of what did it.
 
     Raises:
-        NotUnderstoodError: There is an undo row of which that cannot be said.
+        NotUnderstoodError: An undo row is not the inverse of the newest row that is left.
     """
-    codes: dict[str | None, int] = {None: -1}
-    table = Rows(
-        [row.operation for row in rows],
-        [codes.setdefault(row.row_id, len(codes)) for row in rows],
-        [codes.setdefault(row.rs_id, len(codes)) for row in rows],
-        [row.is_undo for row in rows],
-    )
-    if not any(row.row_id is None and not row.is_undo for row in rows):
-        gone = _by_address(table)
-    elif all(row.row_id is None for row in rows):
-        gone = _by_order(table)
-    else:
-        gone = taken_back(table, closes_shown=closes_shown)
-    return np.delete(np.arange(len(rows)), gone).tolist()
-
-
-def _by_address(rows: Rows) -> list[int]:
-    left: dict[int, list[int]] = {}
-    gone: list[int] = []
-    for place, row_id in enumerate(rows.row_id):
-        own = left.setdefault(row_id, [])
-        if not rows.undo[place]:
-            own.append(place)
-            continue
-        if row_id < 0:
-            raise NotUnderstoodError("an undo row has no ROW_ID", ROW_ID_UNKNOWN, place)
-        at = _newest(own, place)
-        if Operation.UNSUPPORTED not in (rows.operation[place], rows.operation[at]):
-            _refuse_other(rows, at, place)
-        gone += [at, place]
-    return gone
-
-
-def _by_order(rows: Rows) -> list[int]:
     left: list[int] = []
     gone: list[int] = []
     for place, is_undo in enumerate(rows.undo):
         if not is_undo:
             left.append(place)
             continue
-        at = _newest(left, place)
-        _refuse_other(rows, at, place)
-        gone += [at, place]
+        inverse = INVERSE.get(Operation(rows.operation[place]))
+        if not left or rows.operation[left[-1]] != inverse:
+            raise NotUnderstoodError("an undo row has no forward row that it inverts", place=place)
+        gone += [left.pop(), place]
     return gone
-
-
-def _newest(left: list[int], place: int) -> int:
-    if not left:
-        raise NotUnderstoodError("an undo row has no forward row", place=place)
-    return left.pop()
-
-
-def _refuse_other(rows: Rows, at: int, place: int) -> None:
-    if rows.operation[at] != INVERSE.get(Operation(rows.operation[place])):
-        raise NotUnderstoodError("an undo row is not the inverse of its forward row", place=place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,19 +111,16 @@ class _Open(IntEnum):
     """A statement that a row has closed."""
 
 
-def joints_of(rows: Rows, apart: Container[int], *, closes_shown: bool) -> list[Joint]:
-    """How each row is joined to the one before it.
+class _Joints:
+    """How each row is joined to the one before it (``found``).
 
     Args:
         rows: The rows.
         apart: Places of UPDATEs that close nothing, whatever stands before them.
         closes_shown: INTERNAL rows that close statements are among them.
     """
-    return _Joints(rows, apart, closes_shown).found
 
-
-class _Joints:
-    def __init__(self, rows: Rows, apart: Container[int], closes_shown: bool) -> None:
+    def __init__(self, rows: Rows, apart: Container[int], *, closes_shown: bool) -> None:
         self._rows, self._apart, self._closes_shown = rows, apart, closes_shown
         self._open, self._first, self._head = _Open.NOTHING, -1, -1
         self.found: list[Joint] = []
@@ -231,12 +228,12 @@ def taken_back(
     rows: Rows, apart: Container[int] = frozenset(), *, closes_shown: bool = False
 ) -> list[int]:
     """The places of the rows that are not applied: those that were taken back, and those that did
-    it. Arguments as in :func:`joints_of`.
+    it. Arguments as of :class:`_Joints`.
 
     Raises:
         NotUnderstoodError: There is a run of undo rows of which that cannot be said.
     """
-    joints = joints_of(rows, apart, closes_shown=closes_shown)
+    joints = _Joints(rows, apart, closes_shown=closes_shown).found
     left: list[int] = []
     gone: list[int] = []
     run: list[int] = []

@@ -10,13 +10,13 @@ import pytest
 
 from cdc_core.errors import RedoUnavailableError
 from cdc_core.landing.manifest import WindowManifest
-from cdc_core.stage.rollback import RedoRow, surviving
 from oracle_embedded.database import ADMIN
 from oracle_embedded.faults import Fault, FaultKind
 from oracle_embedded.redo import Wart
 from tests.capture.source import Source
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.oracle.fixtures import oracle_with
+from tests.stage.plain_rollback import RedoRow, surviving
 
 COMPLETED = {"capture": {"close_at": "completed_logs"}}
 

@@ -12,7 +12,8 @@ import pytest
 from cdc_core.landing.layout import ORDINAL_SHIFT
 from cdc_core.model.operations import Operation
 from cdc_core.stage.redo_order import DISORDERED, RedoOrder
-from cdc_core.stage.rollback import UNMATCHED, RolledBackRows, find_undone
+from cdc_core.stage.rollback import RolledBackRows, find_undone
+from cdc_core.stage.undone_statements import UNMATCHED
 
 INSERT, UPDATE, DELETE = Operation.INSERT, Operation.UPDATE, Operation.DELETE
 UNSUPPORTED = Operation.UNSUPPORTED

@@ -11,14 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_core.model.operations import Operation
-from cdc_core.stage.rollback import (
-    COLUMNS,
-    NotUnderstoodError,
-    RedoRow,
-    find_undone,
-    surviving,
-)
+from cdc_core.stage.rollback import COLUMNS, find_undone
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
+from cdc_core.stage.undone_statements import NotUnderstoodError
+from tests.stage.plain_rollback import RedoRow, surviving
 
 INSERT, DELETE, UPDATE = Operation.INSERT, Operation.DELETE, Operation.UPDATE
 LOB_WRITE, LOCATOR = Operation.LOB_WRITE, Operation.SELECT_LOB_LOCATOR

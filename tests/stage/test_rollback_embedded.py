@@ -11,16 +11,13 @@ import pytest
 
 from cdc_core.decode.dml import decode_dml
 from cdc_core.model.operations import Operation
-from cdc_core.stage.rollback import (
-    NotUnderstoodError,
-    RedoRow,
-    surviving,
-)
 from cdc_core.stage.statements import UNKNOWN_ROW_ID
+from cdc_core.stage.undone_statements import NotUnderstoodError
 from oracle_embedded.redo.settings import Wart
 from tests.capture.source import Source
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
+from tests.stage.plain_rollback import RedoRow, surviving
 
 oracle = oracle_with(
     "CREATE TABLE NOTES (ID NUMBER(9) PRIMARY KEY, NAME VARCHAR2(30), BODY CLOB)",
