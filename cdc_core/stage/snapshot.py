@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -43,14 +43,6 @@ class ChunkRows:
         self._names = {
             one.name: read[one.stored_as] for one in schema.columns if one.stored_as in read
         }
-
-    def have_double_keys(self) -> bool:
-        """Do two rows have one key?
-
-        Raises:
-            LandingDamagedError: A file is missing or cannot be read.
-        """
-        return are_double(self.keys())
 
     def keys(self) -> pa.Table:
         """The key columns of all rows.
@@ -99,8 +91,15 @@ class ChunkRows:
         *,
         ordinal: int = CHUNK_ORDINAL,
     ) -> Iterator[pa.RecordBatch]:
-        """``r`` rows of the change log (:func:`read_changes`)."""
-        return read_changes(self.batches(), name, scn, self._schema, landed, ordinal=ordinal)
+        """``r`` rows of the change log; ``name`` is the chunk's, ``scn`` the one as of which it was
+        read, ``landed`` when, as far as the change log holds that, ``ordinal`` that of its rows
+        (:func:`~cdc_core.stage.layout.chunk_ordinal`)."""
+        fields = list(arrow_schema(self._schema.as_logged()))
+        images = (
+            pa.StructArray.from_arrays(batch.columns, fields=fields) for batch in self.batches()
+        )
+        values = snapshot_values("r", name, scn, self._schema, landed, ordinal)
+        return image_rows("after", images, values, self._schema)
 
     def as_mirror(self, scn: int, *, ordinal: int = CHUNK_ORDINAL) -> Iterator[pa.RecordBatch]:
         """Rows of the mirror (:func:`mirror_rows`)."""
@@ -124,24 +123,20 @@ def reading_chunk(schema: TableSchema) -> Iterator[None]:
         ) from error
 
 
-def read_changes(
-    rows: Iterable[pa.RecordBatch],
-    name: str,
-    scn: int,
-    schema: TableSchema,
-    landed: datetime | None = None,
-    *,
-    ordinal: int = CHUNK_ORDINAL,
+def image_rows(
+    which: str, images: Iterable[pa.StructArray], values: Mapping[str, Any], schema: TableSchema
 ) -> Iterator[pa.RecordBatch]:
-    """``r`` rows of the change log, of rows with the columns of ``schema``; ``name`` is the
-    chunk's, ``scn`` the one as of which it was read, ``landed`` when, as far as the change log
-    holds that, ``ordinal`` that of its rows (:func:`~cdc_core.stage.layout.chunk_ordinal`)."""
-    fields = list(arrow_schema(schema.as_logged()))
-    for batch in rows:
-        image = pa.StructArray.from_arrays(batch.columns, fields=fields)
-        yield _snapshot_rows(
-            "r", name, scn, schema, before=None, after=image, landed=landed, ordinal=ordinal
-        )
+    """Rows of the change log that have one image each (``which``: ``before`` or ``after``), and in
+    other columns the same ``values``, NULL where none is named."""
+    target = change_schema(schema)
+    for image in images:
+        columns = [
+            image.cast(one.type)
+            if one.name == which
+            else repeated(values.get(one.name), len(image), one.type)
+            for one in target
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=target)
 
 
 def mirror_rows(
@@ -152,7 +147,7 @@ def mirror_rows(
     ordinal: int = CHUNK_ORDINAL,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of the mirror, of rows with the columns of ``schema`` that were read as of ``scn``;
-    ``ordinal`` is as for :func:`read_changes`."""
+    ``ordinal`` is as for :meth:`ChunkRows.as_changes`."""
     columns = mirror_schema(schema)
     for batch in rows:
         place = [
@@ -183,8 +178,8 @@ def deletions(
 ) -> Iterator[pa.RecordBatch]:
     """``d`` rows of the change log for keys that a snapshot found gone; they carry the key
     alone."""
-    for image in key_images(keys, schema):
-        yield _snapshot_rows("d", name, scn, schema, before=image, after=None, landed=landed)
+    values = snapshot_values("d", name, scn, schema, landed)
+    return image_rows("before", key_images(keys, schema), values, schema)
 
 
 def key_images(keys: Iterable[pa.RecordBatch], schema: TableSchema) -> Iterator[pa.StructArray]:
@@ -209,33 +204,6 @@ def absent_of_keys(schema: TableSchema) -> list[str]:
     return [one.stored_as for one in schema.columns if one.name not in schema.key]
 
 
-def _snapshot_rows(
-    op: str,
-    name: str,
-    scn: int,
-    schema: TableSchema,
-    *,
-    before: pa.StructArray | None,
-    after: pa.StructArray | None,
-    landed: datetime | None,
-    ordinal: int = CHUNK_ORDINAL,
-) -> pa.RecordBatch:
-    image = before if before is not None else after
-    assert image is not None
-    rows = len(image)
-    values = _values(op, name, scn, schema, landed, ordinal)
-    target = change_schema(schema)
-    images = {"before": before, "after": after}
-    arrays = []
-    for field in target:
-        if field.name in images:
-            found = images[field.name]
-            arrays.append(pa.nulls(rows, field.type) if found is None else found.cast(field.type))
-        else:
-            arrays.append(repeated(values.get(field.name), rows, field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=target)
-
-
 def replacing(rows: pa.Table, gone: pa.Table, schema: TableSchema) -> pa.Table:
     """What ``lake.mirror.merge.replace_sql`` and ``stage.merge.ReplaceMerge`` read: each key once
     as ``del``, and its row.
@@ -258,20 +226,18 @@ def replacing(rows: pa.Table, gone: pa.Table, schema: TableSchema) -> pa.Table:
     return pa.concat_tables([rows, deleted]).append_column("_cdc_kind", kinds)
 
 
-def read_values(
-    name: str, scn: int, schema: TableSchema, landed: datetime | None, *, ordinal: int
+def snapshot_values(
+    op: str,
+    name: str,
+    scn: int,
+    schema: TableSchema,
+    landed: datetime | None,
+    ordinal: int = CHUNK_ORDINAL,
 ) -> dict[str, Any]:
-    """What all ``r`` rows of a chunk (:func:`read_changes`) say beside its own columns; NULL is
-    left out."""
-    values = _values("r", name, scn, schema, landed, ordinal)
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _values(
-    op: str, name: str, scn: int, schema: TableSchema, landed: datetime | None, ordinal: int
-) -> dict[str, Any]:
+    """What all rows of the change log that a chunk brought (``r``), or whose keys a snapshot found
+    gone (``d``), say beside their images; NULL is left out."""
     absent = [] if op == "r" else absent_of_keys(schema)
-    return {
+    values = {
         "_cdc_op": op,
         COMMIT_SCN: scn,
         ORDINAL: ordinal,
@@ -283,11 +249,14 @@ def _values(
         "_cdc_columns": len(schema.columns),
         "_cdc_landed": landed,
     }
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def repeated(value: Any, rows: int, kind: pa.DataType) -> pa.Array:
     """One value for all rows. Arrow repeats a list row by row, which took a fifth of the CPU of a
     chunk's change log: offsets do it at once."""
+    if value is None:
+        return pa.nulls(rows, kind)
     if not isinstance(value, list):
         return pa.repeat(pa.scalar(value, kind), rows)
     offsets = np.arange(rows + 1, dtype=np.int32) * len(value)

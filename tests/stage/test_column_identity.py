@@ -16,7 +16,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.stage.absent_names import renamed_lists
 from cdc_core.stage.changes import LoggedChanges, of_window
 from cdc_core.stage.layout import change_schema
-from cdc_core.stage.snapshot import ChunkRows, deletions, read_changes
+from cdc_core.stage.snapshot import ChunkRows, deletions
 from tests.stage.landed import orders_schema
 
 OLD = orders_schema()
@@ -60,10 +60,10 @@ def test_a_chunk_is_read_by_its_own_names_and_logged_by_what_columns_are(
     pq.write_table(pa.table({"ID": [1], "NAME": ["one"], "AMOUNT": ["1.00"], "NOTE": ["n"]}), path)
     [batch] = ChunkRows([str(path)], OLD, new).batches(["NUM", "NOTE"])
     assert batch.to_pylist() == [{"NUM": 1, "NOTE": "one"}]
-    whole = list(ChunkRows([str(path)], OLD, new).batches())
-    [row] = pa.Table.from_batches(read_changes(whole, "s1/1", 5, new)).to_pylist()
+    chunk = ChunkRows([str(path)], OLD, new)
+    [row] = pa.Table.from_batches(chunk.as_changes("s1/1", 5)).to_pylist()
     assert (row["after"]["ID"], row["after"]["NAME"]) == (1, "one")
-    [gone] = pa.Table.from_batches(deletions(whole, "s1/gone", 5, new)).to_pylist()
+    [gone] = pa.Table.from_batches(deletions(chunk.batches(), "s1/gone", 5, new)).to_pylist()
     assert (gone["before"]["ID"], gone["_cdc_absent"]) == (1, ["NAME", "AMOUNT"])
 
 

@@ -24,7 +24,7 @@ from cdc_core.lake.tables import CHANGELOG_INDEXED, MIRROR_INDEXED
 from cdc_core.landing.manifest import ChunkManifest
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.layout import change_schema, chunk_ordinal, mirror_schema
-from cdc_core.stage.snapshot import read_values, reading_chunk, repeated
+from cdc_core.stage.snapshot import reading_chunk, repeated, snapshot_values
 
 _AFTER = "after"
 
@@ -76,8 +76,8 @@ def changelog_files(
     where the change log, whose columns ``schema`` are, has others than the chunk. Errors as for
     :func:`mirror_files`."""
     columns = change_schema(schema)
-    values = read_values(
-        chunk.name, chunk.manifest.scn, schema, chunk.moment, ordinal=chunk.ordinal
+    values = snapshot_values(
+        "r", chunk.name, chunk.manifest.scn, schema, chunk.moment, chunk.ordinal
     )
     kinds = pa.schema([columns.field(name) for name in values])
 
