@@ -16,12 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.decode.dml import DecodedDml, decode_dml
+from cdc_core.decode.dml import decode_dml
 from cdc_core.errors import CdcError
 from cdc_core.model.operations import LOB_OPERATIONS, Operation
 from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.changes import Flags, Rows
+from cdc_core.stage.changes import Flags, Rows, naming
+from cdc_core.stage.committed import Transaction
 from cdc_core.stage.difference import are_same
 from cdc_core.stage.statements import (
     Statements,
@@ -35,15 +36,11 @@ from cdc_core.stage.statements import (
 ADDRESS_UNKNOWN = "address-unknown"
 _STATEMENTS = (Operation.INSERT, Operation.UPDATE, Operation.DELETE)
 
-Transaction = tuple[str, int]
-"""XID and commit SCN: an XID is used again."""
-
 
 def with_addresses(
     pieces: Iterable[pa.Table],
     ends: Mapping[Transaction, int],
     version_at: Callable[[int], TableSchema],
-    decode: Callable[[pa.Array, TableSchema], DecodedDml] = decode_dml,
 ) -> Iterator[pa.Table]:
     """The surviving redo rows of one table with the ROWIDs of their rows, without those that only
     close a statement.
@@ -55,16 +52,15 @@ def with_addresses(
             order.
         ends: Ordinal of the COMMIT of each transaction.
         version_at: The table as it was at a row's SCN.
-        decode: How statements are decoded.
     """
     held: pa.Table | None = None
     for piece in pieces:
         rows = piece if held is None else pa.concat_tables([held, piece])
-        found, held = _with_addresses(rows, ends, version_at, decode, is_last=False)
+        found, held = _with_addresses(rows, ends, version_at, is_last=False)
         if found.num_rows:
             yield found
     if held is not None and held.num_rows:
-        found, _ = _with_addresses(held, ends, version_at, decode, is_last=True)
+        found, _ = _with_addresses(held, ends, version_at, is_last=True)
         if found.num_rows:
             yield found
 
@@ -73,7 +69,6 @@ def _with_addresses(
     rows: pa.Table,
     ends: Mapping[Transaction, int],
     version_at: Callable[[int], TableSchema],
-    decode: Callable[[pa.Array, TableSchema], DecodedDml],
     *,
     is_last: bool,
 ) -> tuple[pa.Table, pa.Table]:
@@ -91,7 +86,7 @@ def _with_addresses(
     is_over = np.ones(len(operation), dtype=np.bool_)
     if not is_last:
         is_over = ~_may_go_on(rows, cut, operation, row_id, transaction, ends, newest)
-    address = np.where(_are_foreign(rows, cut, version_at, decode), -1, cut.address)
+    address = np.where(_are_foreign(rows, cut, version_at), -1, cut.address)
     kept = is_over & (operation != Operation.INTERNAL)
     unknown = pa.array(address < 0)
     names_row = np.isin(operation, (*_STATEMENTS, *LOB_OPERATIONS))
@@ -140,7 +135,6 @@ def _are_foreign(
     rows: pa.Table,
     cut: Statements,
     version_at: Callable[[int], TableSchema],
-    decode: Callable[[pa.Array, TableSchema], DecodedDml],
 ) -> Flags:
     """Per row: does its statement begin with an INSERT, and end with an UPDATE that is not the
     INSERT's?"""
@@ -158,19 +152,12 @@ def _are_foreign(
     for scn_from, version in versions.items():
         at = np.flatnonzero(chosen == scn_from)
         one, other = texts.take(inserts[at]), texts.take(updates[at])
-        belongs = _belong(
-            one.combine_chunks(), other.combine_chunks(), version.as_in_rows(), decode
-        )
+        belongs = _belong(one.combine_chunks(), other.combine_chunks(), version.as_in_rows())
         foreign |= np.isin(cut.number, cut.number[inserts[at[~belongs]]])
     return foreign
 
 
-def _belong(
-    inserts: pa.Array,
-    updates: pa.Array,
-    version: TableSchema,
-    decode: Callable[[pa.Array, TableSchema], DecodedDml],
-) -> Flags:
+def _belong(inserts: pa.Array, updates: pa.Array, version: TableSchema) -> Flags:
     """Pair by pair: does the UPDATE name the INSERT's row, by all columns but LOBs, and change LOBs
     alone?
 
@@ -179,13 +166,13 @@ def _belong(
     """
     count = len(inserts)
     try:
-        decoded = decode(pa.concat_arrays([inserts, updates]), version)
+        decoded = decode_dml(pa.concat_arrays([inserts, updates]), version)
     except CdcError:
         if count == 1:
             return np.ones(1, dtype=np.bool_)
         half = count // 2
         parts = ((inserts[:half], updates[:half]), (inserts[half:], updates[half:]))
-        return np.concatenate([_belong(*part, version, decode) for part in parts])
+        return np.concatenate([_belong(*part, version) for part in parts])
     inserted, before = decoded.after.slice(0, count), decoded.before.slice(count)
     after, lacking = decoded.after.slice(count), decoded.before_absent.slice(count)
     belong = np.ones(count, dtype=np.bool_)
@@ -195,13 +182,5 @@ def _belong(
         old = pc.struct_field(before, column.name)
         belong &= are_same(pc.struct_field(inserted, column.name), old)
         belong &= are_same(old, pc.struct_field(after, column.name))
-        belong &= ~_names(lacking, column.name)
+        belong &= ~naming(lacking, column.name)
     return belong
-
-
-def _names(lists: pa.ListArray, name: str) -> Flags:
-    """Per list: is the name in it?"""
-    found = np.zeros(len(lists), dtype=np.bool_)
-    is_name = pc.equal(pc.list_flatten(lists), name)
-    found[pc.list_parent_indices(lists).filter(is_name).to_numpy()] = True
-    return found

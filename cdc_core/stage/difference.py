@@ -31,15 +31,16 @@ def touching(changes: LightChanges, others: LightChanges) -> LightChanges:
 
 def rows_of_keys(parts: Iterable[pa.Table], keys: pa.Table) -> pa.Table:
     """The rows of the parts whose key is among ``keys``, which has the key's columns."""
-    return pa.concat_tables([part.filter(_are_among(part, keys)) for part in parts])
+    return pa.concat_tables([part.filter(are_among(part, keys)) for part in parts])
 
 
 def rows_of_other_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
     """The rows whose key is not among ``keys``, which has the key's columns."""
-    return rows.filter(~_are_among(rows, keys))
+    return rows.filter(~are_among(rows, keys))
 
 
-def _are_among(rows: pa.Table, keys: pa.Table) -> Flags:
+def are_among(rows: pa.Table, keys: pa.Table) -> Flags:
+    """Which rows have one of these keys, by the columns of ``keys``?"""
     columns = [
         pa.concat_arrays([whole(keys[name]), whole(rows[name])]) for name in keys.column_names
     ]

@@ -13,17 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.errors import REPORT_HINT, RowCountError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import ScnWindow
+from cdc_core.stage.changes import Rows
 from cdc_core.stage.committed import CommittedTransactions, Share, check_counts, in_order
 from cdc_core.stage.decoding import ChangeDecoder
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,16 @@ mark that is not wanted any more harms nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.model.patterns import name_fits
 from cdc_core.runtime.arrow import whole
-
-Flags = npt.NDArray[np.bool_]
+from cdc_core.stage.changes import Flags, naming
+from cdc_core.stage.difference import are_same
 
 USER, CLIENT, OPERATION, UNCHANGED = "user", "client", "operation", "unchanged"
 """Reasons, the first that holds being the one that is told."""
@@ -95,31 +93,16 @@ def _change_nothing(changes: pa.Table) -> Flags:
     before, after = (whole(updates[image]) for image in ("before", "after"))
     equal = np.ones(len(places), dtype=np.bool_)
     for field in after.type:
-        untouched = _lacking(whole(updates["_cdc_absent"]), field.name)
-        unknown = _lacking(whole(updates["_cdc_before_absent"]), field.name)
+        untouched = naming(whole(updates["_cdc_absent"]), field.name)
+        unknown = naming(whole(updates["_cdc_before_absent"]), field.name)
         values = (pc.struct_field(image, field.name) for image in (before, after))
         equal &= untouched | (~unknown & _equal(*values))
     same[places] = equal
     return same
 
 
-def _lacking(absent: pa.ListArray, column: str) -> Flags:
-    found = np.zeros(len(absent), dtype=np.bool_)
-    named = pc.equal(pc.list_flatten(absent), column)
-    found[pc.list_parent_indices(absent).filter(named).to_numpy()] = True
-    return found
-
-
 def _equal(old: pa.Array, new: pa.Array) -> Flags:
-    if pa.types.is_nested(old.type):
-        return np.array(_pairwise(old.to_pylist(), new.to_pylist()), dtype=np.bool_)
-    same = pc.fill_null(pc.equal(old, new), False)
-    same = pc.or_(same, pc.and_(pc.is_null(old), pc.is_null(new)))
-    if pa.types.is_floating(old.type):
-        same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(old), pc.is_nan(new)), False))
-    found: Flags = same.to_numpy(zero_copy_only=False)
-    return found
-
-
-def _pairwise(old: Sequence[object], new: Sequence[object]) -> list[bool]:
-    return [one == other for one, other in zip(old, new, strict=True)]
+    if not pa.types.is_nested(old.type):
+        return are_same(old, new)
+    pairs = zip(old.to_pylist(), new.to_pylist(), strict=True)
+    return np.array([one == other for one, other in pairs], dtype=np.bool_)

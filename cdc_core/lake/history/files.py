@@ -21,7 +21,7 @@ from cdc_core.delta.errors import at_work
 from cdc_core.delta.history import filesystem_of
 from cdc_core.delta.log_files import data_file
 from cdc_core.runtime.arrow import whole
-from cdc_core.stage.changes import Flags, key_codes
+from cdc_core.stage.difference import are_among
 
 READING = "reading a history table"
 
@@ -221,13 +221,4 @@ def put_together(
             break
         rows += one.rows
         found.append(one)
-    return found
-
-
-def are_among(rows: pa.Table, keys: pa.Table) -> Flags:
-    """Which rows have one of these keys?"""
-    codes = key_codes(
-        [pa.concat_arrays([whole(keys[name]), whole(rows[name])]) for name in keys.column_names]
-    )
-    found: Flags = np.isin(codes[keys.num_rows :], codes[: keys.num_rows])
     return found
