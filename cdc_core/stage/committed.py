@@ -45,6 +45,9 @@ _READ = [
     "ordinal", "scn", "xid", "operation_code", "rollback", "row_id", "sql_redo", "status", "timestamp", "thread", "rs_id", "ssn",
 ]  # fmt: skip
 
+Transaction = tuple[str, int]
+"""XID and commit SCN: an XID is used again."""
+
 
 @dataclass(frozen=True, slots=True)
 class CommittedTransactions:

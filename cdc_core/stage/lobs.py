@@ -57,15 +57,15 @@ from cdc_core.model.operations import Operation
 from cdc_core.model.texts import TEXT_REPLACED
 from cdc_core.runtime.arrow import whole
 from cdc_core.schema.table import Column, TableSchema
+from cdc_core.stage.committed import Transaction
 from cdc_core.stage.lob_calls import Begin, Data, replaced, value_of_calls
 from cdc_core.stage.missing_lobs import (
-    NOTHING_RESELECTED,
     Key,
     MissingLob,
     MissingLobs,
-    ReselectedValues,
     Slot,
-    Transaction,
+    SqlOf,
+    no_sql,
 )
 from cdc_core.stage.statements import known_row_ids
 
@@ -120,7 +120,7 @@ def with_whole_lobs(
     pieces: Iterable[pa.Table],
     ends: Mapping[Transaction, int],
     version_at: Callable[[int], TableSchema],
-    reselected: ReselectedValues = NOTHING_RESELECTED,
+    reselected: SqlOf = no_sql,
 ) -> Iterator[pa.Table]:
     """The redo rows of one table, those that write a LOB replaced by updates.
 
@@ -156,7 +156,7 @@ def missing_lobs(
     Arguments as there; of some transactions at once, when they have ended.
     """
     missing = MissingLobs()
-    stage = _Stage(ends, version_at, NOTHING_RESELECTED, missing)
+    stage = _Stage(ends, version_at, no_sql, missing)
     xids = pa.array({xid for xid, _ in ends}, pa.string())
     for piece in pieces:
         concerned = np.flatnonzero(pc.is_in(piece["xid"], value_set=xids).to_numpy())
@@ -235,7 +235,7 @@ class _Stage:
         self,
         ends: Mapping[Transaction, int],
         version_at: Callable[[int], TableSchema],
-        reselected: ReselectedValues,
+        reselected: SqlOf,
         missing: MissingLobs | None = None,
     ) -> None:
         self._reselected = reselected
@@ -378,8 +378,7 @@ class _Stage:
         except LiteralRefusedError:
             self._made.append({**done.last, "problem": NOT_UNDERSTOOD})
             return
-        where = f" where {done.place.where}" if done.place.where else ""
-        sql = f'update {schema.table.sql} set "{slot[1]}" = {literal}{where};'
+        sql = MissingLob(done.place, schema, done.last).sql_with(literal)
         self._made.append({**done.last, **self._update(sql, transaction)})
 
     def _unknown(
@@ -392,7 +391,7 @@ class _Stage:
         """A change that the redo carries in part: as landing has it, or marked; nothing where a
         later change has the value."""
         self._missing.put(transaction, MissingLob(done.place, schema, done.last))
-        sql = self._reselected.sql_of(done.last["ordinal"])
+        sql = self._reselected(done.last["ordinal"])
         if sql is None and done.unclear is not None:
             is_ambiguous = LobUnclear(is_ambiguous=True) in done.calls
             return [{**done.unclear, "problem": TWO_READINGS if is_ambiguous else NOT_UNDERSTOOD}]

@@ -24,9 +24,9 @@ value, and whoever decodes it refuses it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,13 +37,11 @@ from cdc_core.landing.damage import reading_file
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.committed import groups_of
+from cdc_core.stage.committed import Transaction, groups_of
 
 Key = tuple[Any, ...]
 Slot = tuple[Key, str]
 """A row's key, and a column."""
-Transaction = tuple[str, int]
-"""XID and commit SCN: an XID is used again."""
 
 MISSING_MAX = 200_000
 """So many changes of open transactions wait for the end of these; further ones stay parts of
@@ -157,20 +155,13 @@ class MissingLobs:
         self._count -= len(rows.pop(key, ())) if key is not None else 0
 
 
-class ReselectedValues(Protocol):
-    """What landing has in place of changes that the redo carries in part."""
-
-    def sql_of(self, ordinal: int) -> str | None:
-        """The UPDATE that stands for the redo row of that number, empty for no change; None if
-        there is none."""
+SqlOf = Callable[[int], str | None]
+"""What landing has in place of a change that the redo carries in part: the UPDATE that stands for
+the redo row of that number, empty for no change; None if there is none."""
 
 
-class _Nothing:
-    def sql_of(self, ordinal: int) -> None:
-        """None."""
-
-
-NOTHING_RESELECTED: ReselectedValues = _Nothing()
+def no_sql(_: int) -> None:
+    """The same where nothing was read again."""
 
 
 class LandedLobs:
@@ -186,7 +177,7 @@ class LandedLobs:
         self._texts: dict[int, str] = {}
 
     def sql_of(self, ordinal: int) -> str | None:
-        """See :class:`ReselectedValues`."""
+        """As :data:`SqlOf`."""
         groups = self._index() if self._groups is None else self._groups
         at = int(np.searchsorted(self._ordinals, ordinal))
         if at == len(self._ordinals) or self._ordinals[at] != ordinal:

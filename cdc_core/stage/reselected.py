@@ -15,12 +15,9 @@ import pyarrow.compute as pc
 
 from cdc_core.landing.layout import IMAGES
 from cdc_core.model.operations import Operation
-from cdc_core.stage.committed import CommittedRows
+from cdc_core.stage.committed import CommittedRows, Transaction
 
 NOT_READ = "rows-not-read"
-
-_Transaction = tuple[str, int]
-"""XID and commit SCN."""
 
 
 def reselected_changes(rows: CommittedRows) -> Iterator[pa.Table]:
@@ -31,7 +28,7 @@ def reselected_changes(rows: CommittedRows) -> Iterator[pa.Table]:
         LandingDamagedError: A file is missing or cannot be read.
         RowCountError: A transaction has more or fewer redo rows than were counted.
     """
-    whole: set[_Transaction] = set()
+    whole: set[Transaction] = set()
     for piece in rows.reselected():
         whole.update(_transactions(piece.filter(pc.is_null(piece["row_id"]))))
     for piece in rows.reselected():
@@ -52,11 +49,11 @@ def reselected_changes(rows: CommittedRows) -> Iterator[pa.Table]:
             yield left.append_column("problem", problem)
 
 
-def _transactions(rows: pa.Table) -> list[_Transaction]:
+def _transactions(rows: pa.Table) -> list[Transaction]:
     return list(zip(rows["xid"].to_pylist(), rows["commit_scn"].to_pylist(), strict=True))
 
 
-def _are_of(rows: pa.Table, whole: set[_Transaction]) -> pa.Array:
+def _are_of(rows: pa.Table, whole: set[Transaction]) -> pa.Array:
     return pa.array([one in whole for one in _transactions(rows)], pa.bool_())
 
 

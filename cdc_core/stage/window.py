@@ -16,7 +16,7 @@ from cdc_core.stage import redo_order, rollback
 from cdc_core.stage.addresses import with_addresses
 from cdc_core.stage.closing_updates import COLUMNS as UPDATE_COLUMNS
 from cdc_core.stage.closing_updates import updates_apart
-from cdc_core.stage.committed import CommittedRows, CommittedTransactions
+from cdc_core.stage.committed import CommittedRows, CommittedTransactions, Transaction
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.lobs import (
     lob_transactions,
@@ -24,7 +24,7 @@ from cdc_core.stage.lobs import (
     with_whole_lobs,
     without_beginnings,
 )
-from cdc_core.stage.missing_lobs import LandedLobs, Transaction
+from cdc_core.stage.missing_lobs import LandedLobs
 from cdc_core.stage.quarantine import Sieve
 from cdc_core.stage.reselected import reselected_changes
 from cdc_core.stage.statements import without_closes
@@ -105,8 +105,8 @@ def _shown_rows(rows: CommittedRows, decoder: ChangeDecoder) -> Iterator[pa.Tabl
     if not any(column.is_lob for column in decoder.schema.columns):
         return filter(len, map(without_beginnings, located) if leaves_out else located)
     ends = lob_ends(rows)
-    lobs = LandedLobs(rows.landed.table, rows.landed.redo_paths)
-    return with_whole_lobs(located, ends, decoder.version_at, lobs) if ends else located
+    landed = LandedLobs(rows.landed.table, rows.landed.redo_paths).sql_of
+    return with_whole_lobs(located, ends, decoder.version_at, landed) if ends else located
 
 
 def located_rows(rows: CommittedRows, decoder: ChangeDecoder) -> Iterator[pa.Table]:

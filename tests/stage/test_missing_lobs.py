@@ -130,7 +130,9 @@ def test_what_landed_stands_for_its_change_and_nothing_else(tmp_path: Path) -> N
     assert [landed.sql_of(at) for at in (5, 0, 5, 1, 8)] == ["later", texts[0], "later", None, None]
     assert LandedLobs(TableId("S", "U"), paths).sql_of(0) is None
     rows = redo(PART, OF_ANOTHER)
-    made = pa.concat_tables(with_whole_lobs([rows], {(XID, 99): 1000}, DECODER.version_at, landed))
+    made = pa.concat_tables(
+        with_whole_lobs([rows], {(XID, 99): 1000}, DECODER.version_at, landed.sql_of)
+    )
     assert made["problem"].to_pylist() == [None, "lob-incomplete"]
     [change] = DECODER(made.slice(0, 1)).to_pylist()
     assert (change["after"]["ID"], change["after"]["L"]) == (1, "the value")
