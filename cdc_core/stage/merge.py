@@ -139,7 +139,11 @@ class Merge(Protocol):
 
     @property
     def rows_inserted(self) -> int:
-        """How many rows are new, when all of the mirror's are looked at."""
+        """How many rows are new, when all of the mirror's are looked at.
+
+        Raises:
+            LakeError: One of them lacks columns.
+        """
         ...
 
     def inserted(self) -> pa.Table:
@@ -148,20 +152,8 @@ class Merge(Protocol):
 
 
 class WindowMerge(Merge):
-    """The rows of a window, on their way into a mirror.
-
-    All rows of the mirror that can have one of the window's keys are looked at first
-    (:meth:`effects`); then their rows can be made (:meth:`merged`), and those that are new
-    (:meth:`inserted`).
-
-    Args:
-        rows: One row per key, in the columns of ``stage.reduction.merge_source``.
-        schema: The table.
-        absent: As for ``lake.mirror.merge.merge_sql``.
-        covered_scn: As for ``lake.mirror.merge.merge_sql``.
-        read_scn: As for ``lake.mirror.merge.merge_sql``.
-        is_truth: As for ``lake.mirror.merge.merge_sql``.
-    """
+    """The rows of a window, one per key in the columns of ``stage.reduction.merge_source``, on
+    their way into a mirror; the other arguments are as of ``lake.mirror.merge.KeyRule``."""
 
     def __init__(
         self,
@@ -201,13 +193,10 @@ class WindowMerge(Merge):
         return [*self._schema.key, *(one for one in self._lacks if one not in self._schema.key)]
 
     def near(self, there: pa.Table) -> Rows:
-        """The places of the rows that can have one of the window's keys, ascending. By key
-        columns."""
         return places_among(_comparable(there, self._schema.key), self._sought)
 
     def effects(self, there: pa.Table) -> Effects:
-        """What becomes of rows of the mirror, by key columns, ``_cdc_commit_scn`` and
-        ``_cdc_ordinal``: a row changes only where the window's position is greater than its own.
+        """A row changes only where the window's position is greater than its own.
 
         Raises:
             DuplicateKeyError: An insert meets a row.
@@ -246,8 +235,7 @@ class WindowMerge(Merge):
         return is_seen
 
     def merged(self, there: pa.Table, effects: Effects) -> pa.Table:
-        """The rows of the mirror as they are after the window, in their order. A column that the
-        window's row lacks keeps its value."""
+        """A column that the window's row lacks keeps its value."""
         if not effects.change_something:
             return there
         columns = [
@@ -260,8 +248,6 @@ class WindowMerge(Merge):
     def changed(
         self, column: str, effects: Effects, read: Callable[[], pa.Array]
     ) -> pa.Array | None:
-        """A column of rows of the mirror as it is after the window, which deletes none of them;
-        None where it is as it was."""
         places, own = self._values(column, effects)
         if not len(places):
             return None
@@ -281,19 +267,9 @@ class WindowMerge(Merge):
 
     @property
     def rows_inserted(self) -> int:
-        """How many rows are new, when all of the mirror's are looked at.
-
-        Raises:
-            LakeError: One of them lacks columns.
-        """
         return int(self._comes().sum())
 
     def inserted(self) -> pa.Table:
-        """The rows that are new.
-
-        Raises:
-            LakeError: One of them lacks columns.
-        """
         found = self._rows.filter(pa.array(self._comes()))
         return found.select(self._columns.names).cast(self._columns)
 
@@ -309,7 +285,7 @@ class WindowMerge(Merge):
 
 
 class _RemovingMerge(Merge):
-    """What takes rows out of a mirror and changes none."""
+    """What takes rows out of a mirror and changes none: rows that stay are as they were."""
 
     rows_updated = read_scn = 0
 
@@ -318,17 +294,14 @@ class _RemovingMerge(Merge):
 
     @property
     def kept_columns(self) -> Sequence[str]:
-        """All: rows that stay are as they were."""
         return list(self._columns.names)
 
     def merged(self, there: pa.Table, effects: Effects) -> pa.Table:
-        """The rows that stay."""
         return there.filter(pa.array(~effects.deletes))
 
     def changed(
         self, column: str, effects: Effects, read: Callable[[], pa.Array]
     ) -> pa.Array | None:
-        """None: rows that stay are as they were."""
         del column, effects, read
         return None
 
@@ -358,7 +331,6 @@ class TruncationMerge(_RemovingMerge):
         return self._deleting(np.where(deletes, 0, -1), deletes)
 
     def inserted(self) -> pa.Table:
-        """None."""
         return self._columns.empty_table()
 
     def _are_older(self, there: pa.Table) -> Flags:
@@ -386,7 +358,6 @@ class ReplaceMerge(_RemovingMerge):
         self._sought = tuple(map(KeyValues, self._keys.columns))
 
     def near(self, there: pa.Table) -> Rows:
-        """The places of the rows that can have one of the keys, ascending. By key columns."""
         return places_among(_comparable(there, self._key), self._sought)
 
     def effects(self, there: pa.Table) -> Effects:
@@ -400,11 +371,9 @@ class ReplaceMerge(_RemovingMerge):
 
     @property
     def rows_inserted(self) -> int:
-        """How many rows come."""
         return int(self._inserted.num_rows)
 
     def inserted(self) -> pa.Table:
-        """The rows that come."""
         return self._inserted
 
 
