@@ -26,7 +26,14 @@ import pyarrow.parquet as pq
 from cdc_core.decode.widened import widened
 from cdc_core.delta.errors import at_work
 from cdc_core.errors import MIRROR_HINT, LandingDamagedError
-from cdc_core.lake.comparison.sides import HEX_DIGITS, Differences, Side, Sums, Suspects
+from cdc_core.lake.comparison.sides import (
+    HEX_DIGITS,
+    Differences,
+    MirrorComparison,
+    Side,
+    Sums,
+    Suspects,
+)
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import columns_of
 from cdc_core.model.reports import ComparisonEngine
@@ -49,7 +56,7 @@ NUMBERED = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class ArrowComparison:
+class ArrowComparison(MirrorComparison):
     """A version of one mirror that is compared; fields as for
     :class:`cdc_core.lake.comparison.in_spark.SparkComparison`."""
 
@@ -61,7 +68,6 @@ class ArrowComparison:
     engine: ComparisonEngine = "arrow"
 
     def sums_of_files(self, paths: Sequence[str], *, held_only: bool = False) -> Side:
-        """As the protocol says."""
         numbered = [self._numbered(batch) for batch in self._of_oracle(paths)]
         rows = pa.concat_tables([NUMBERED.empty_table(), *numbered])
         if held_only:
@@ -69,13 +75,12 @@ class ArrowComparison:
         return _sums(_by_key(rows))
 
     def sums_of_mirror(self) -> Side:
-        """As the protocol says."""
         return _sums(_by_key(self._of_mirror()))
 
     def keep_keys(
         self, paths: Sequence[str], wanted: Suspects, folder: str, *, held_only: bool = False
     ) -> None:
-        """As the protocol says. Each row of the wanted buckets is written, with its key."""
+        """Each row of the wanted buckets is written, with its key."""
         held = self._keys_of_mirror() if held_only else None
         kept = []
         for batch in self._of_oracle(paths):
@@ -90,7 +95,6 @@ class ArrowComparison:
     def differing_keys(
         self, kept: Sequence[str], wanted: Suspects, *, keys_max: int
     ) -> Differences:
-        """As the protocol says."""
         with self.reading():
             oracle = pa.concat_tables([pq.read_table(f"{folder}/keys.parquet") for folder in kept])
             own = [

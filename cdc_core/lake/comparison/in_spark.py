@@ -14,21 +14,29 @@ import pyarrow as pa
 
 from cdc_core.delta.history import read_log
 from cdc_core.delta.row_counts import count_rows
-from cdc_core.lake.comparison.sides import HEX_DIGITS, Differences, Side, Sums, Suspects
+from cdc_core.lake.comparison.sides import (
+    HEX_DIGITS,
+    Differences,
+    MirrorComparison,
+    Side,
+    Sums,
+    Suspects,
+)
 from cdc_core.lake.definitions.evolution import widened_columns
 from cdc_core.lake.definitions.type_widening import exact_sql
+from cdc_core.lake.rows.staging import ddl_of
 from cdc_core.lake.table_context import TableWork
-from cdc_core.lake.tables import columns_of, delta, quote_name, spark_type
+from cdc_core.lake.tables import columns_of, delta, listed, quote_name, same_key, spark_type
 from cdc_core.model.reports import ComparisonEngine
 from cdc_core.schema.table import TableSchema
-from cdc_core.schema.types import arrow_type
+from cdc_core.schema.types import arrow_schema, arrow_type
 from cdc_core.spark.session import translated
 
 ROWS_AT_ONCE = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class SparkComparison:
+class SparkComparison(MirrorComparison):
     """A version of one mirror that is compared. Values are compared in the types of ``schema``;
     Oracle's rows have those of ``own``, and so may versions of the mirror from before it was given
     wider ones."""
@@ -42,23 +50,12 @@ class SparkComparison:
     engine: ComparisonEngine = "spark"
 
     def sums_of_files(self, paths: Sequence[str], *, held_only: bool = False) -> Side:
-        """Sums of rows of Oracle that lie in Parquet files; with ``held_only`` of those whose keys
-        the mirror has.
-
-        Raises:
-            LandingDamagedError: A file is missing or cannot be read.
-        """
         session = self.work.session_for()
         with translated("looking at Oracle's rows", **self.work.facts()):
             self._make_oracle_rows(session, paths, held_only=held_only)
             return _collected(session, _sums_sql("oracle_rows", self.schema, self.buckets))
 
     def sums_of_mirror(self) -> Side:
-        """Sums of the mirror.
-
-        Raises:
-            LakeError: The mirror does not have the version, or lacks a column there.
-        """
         session = self.work.session_for()
         rows = count_rows(self.work.mirror) or 0
         passes = min(self.buckets, max(1, -(-rows // ROWS_AT_ONCE)))
@@ -74,8 +71,6 @@ class SparkComparison:
     def keep_keys(
         self, paths: Sequence[str], wanted: Suspects, folder: str, *, held_only: bool = False
     ) -> None:
-        """Of rows of Oracle in Parquet files, write keys, counts and digests of the wanted buckets
-        into a new folder; ``held_only`` as for :meth:`sums_of_files`."""
         session = self.work.session_for()
         with translated("looking at Oracle's rows", **self.work.facts()):
             self._make_oracle_rows(session, paths, held_only=held_only)
@@ -86,21 +81,17 @@ class SparkComparison:
     def differing_keys(
         self, kept: Sequence[str], wanted: Suspects, *, keys_max: int
     ) -> Differences:
-        """Hold what :meth:`keep_keys` wrote against the mirror, key by key."""
-        session = self.work.session_for()
-        kinds = dict(columns_of(self.schema))
-        key = self.schema.key
-        keys = ", ".join(map(quote_name, key))
-        same = " AND ".join(f"o.{quote_name(k)} = d.{quote_name(k)}" for k in key)
+        session, schema = self.work.session_for(), self.schema
+        keys, same = listed(schema.key), same_key(schema, "o", "d")
         either = ", ".join(
-            f"COALESCE(o.{quote_name(k)}, d.{quote_name(k)}) AS {quote_name(k)}" for k in key
+            f"COALESCE(o.{key}, d.{key}) AS {key}" for key in map(quote_name, schema.key)
         )
-        ddl = ", ".join(f"{quote_name(k)} {spark_type(kinds[k])}" for k in key)
+        ddl = ddl_of(pa.schema([arrow_schema(schema).field(key) for key in schema.key]))
         with translated("comparing keys with Oracle", **self._facts()):
             _make_wanted(session, wanted)
             reader = session.read.schema(f"{ddl}, _cdc_n BIGINT, _cdc_number DECIMAL(38, 0)")
             reader.parquet(*kept).createOrReplaceTempView("kept")
-            mirror = _keys_sql(f"(SELECT * FROM {self._mirror})", self.schema, self.buckets)
+            mirror = _keys_sql(f"(SELECT * FROM {self._mirror})", schema, self.buckets)
             session.sql(f"""
                 SELECT {either} FROM
                   (SELECT {keys}, SUM(_cdc_n) AS _cdc_n, SUM(_cdc_number) AS _cdc_number FROM kept GROUP BY {keys}) o
@@ -112,16 +103,12 @@ class SparkComparison:
             return Differences(count, tuple(tuple(row) for row in session.sql(first).collect()))
 
     def _make_oracle_rows(self, session: Any, paths: Sequence[str], *, held_only: bool) -> None:
-        ddl = ", ".join(
-            f"{quote_name(column)} {spark_type(kind)}" for column, kind in columns_of(self.own)
-        )
-        rows = session.read.schema(ddl).parquet(*paths)
+        rows = session.read.schema(ddl_of(arrow_schema(self.own))).parquet(*paths)
         for name, value in self._wide().items():
             rows = rows.selectExpr("*", f"{value} AS _wide").drop(name)
             rows = rows.withColumnRenamed("_wide", name)
         if held_only:
-            keys = ", ".join(map(quote_name, self.schema.key))
-            held = session.sql(f"SELECT {keys} FROM {self._mirror}")
+            held = session.sql(f"SELECT {listed(self.schema.key)} FROM {self._mirror}")
             rows = rows.join(held, on=list(self.schema.key), how="left_semi")
         rows.createOrReplaceTempView("oracle_rows")
 
@@ -131,14 +118,12 @@ class SparkComparison:
         if not (wide := self._wide()):
             return mirror
         values = ", ".join(f"{value} AS {quote_name(name)}" for name, value in wide.items())
-        others = ", ".join(map(quote_name, wide))
-        return f"(SELECT * EXCEPT ({others}), {values} FROM {mirror})"
+        return f"(SELECT * EXCEPT ({listed(wide)}), {values} FROM {mirror})"
 
     def _wide(self) -> dict[str, str]:
         """SQL of the columns that Oracle's rows, or this version of the mirror, may have with a
         narrower type."""
-        log = read_log(self.work.changelog)
-        since = set(widened_columns(log))
+        since = set(widened_columns(read_log(self.work.changelog)))
         return {
             one.name: exact_sql(quote_name(one.name), one)
             for one, own in zip(self.schema.columns, self.own.columns, strict=True)
@@ -162,16 +147,18 @@ def _collected(session: Any, sql: str) -> dict[int, Sums]:
 
 
 def _sums_sql(rows: str, schema: TableSchema, buckets: int) -> str:
-    """Sums by bucket."""
+    """Sums by bucket. The key is not among what is selected: its columns may be called anything."""
     return f"""
-        SELECT bucket, SUM(n) AS n, SUM(number) AS digest, COUNT_IF(n > 1) AS double_keys
-        FROM ({_per_key_sql(rows, schema, buckets)}) GROUP BY bucket
+        SELECT bucket, SUM(n) AS n, SUM(number) AS digest, COUNT_IF(n > 1) AS double_keys FROM (
+          SELECT ANY_VALUE({_bucket_sql(schema, buckets)}) AS bucket, COUNT(*) AS n, SUM({_row_number_sql(schema)}) AS number
+          FROM {rows} GROUP BY {listed(schema.key)}
+        ) GROUP BY bucket
     """
 
 
 def _keys_sql(rows: str, schema: TableSchema, buckets: int) -> str:
     """Key, ``_cdc_n`` and ``_cdc_number`` of the keys in the view ``wanted``'s buckets."""
-    keys = ", ".join(quote_name(key) for key in schema.key)
+    keys = listed(schema.key)
     return f"""
         SELECT {keys}, COUNT(*) AS _cdc_n, CAST(SUM(_cdc_number) AS DECIMAL(38, 0)) AS _cdc_number
         FROM (
@@ -182,19 +169,8 @@ def _keys_sql(rows: str, schema: TableSchema, buckets: int) -> str:
     """
 
 
-def _per_key_sql(rows: str, schema: TableSchema, buckets: int) -> str:
-    """Without the key: its columns may be called anything."""
-    keys = ", ".join(quote_name(key) for key in schema.key)
-    bucket = _bucket_sql(schema, buckets)
-    return f"""
-        SELECT ANY_VALUE({bucket}) AS bucket, COUNT(*) AS n, SUM({_row_number_sql(schema)}) AS number
-        FROM {rows} GROUP BY {keys}
-    """
-
-
 def _bucket_sql(schema: TableSchema, buckets: int) -> str:
-    keys = ", ".join(quote_name(key) for key in schema.key)
-    return f"PMOD(XXHASH64({keys}), {buckets})"
+    return f"PMOD(XXHASH64({listed(schema.key)}), {buckets})"
 
 
 def _row_number_sql(schema: TableSchema) -> str:
