@@ -42,7 +42,6 @@ from cdc_core.delta.appending import (
     create_table,
     overwrite_files,
 )
-from cdc_core.delta.errors import committing
 from cdc_core.delta.history import (
     DeltaLog,
     commits_after,
@@ -52,6 +51,7 @@ from cdc_core.delta.history import (
     read_log,
 )
 from cdc_core.delta.log_files import data_file
+from cdc_core.delta.small_tables import vacuum
 from cdc_core.delta.storage import storing
 from cdc_core.errors import REPORT_HINT, LakeError, SchemaMismatchError
 from cdc_core.lake.definitions.evolution import known_schema
@@ -177,14 +177,9 @@ class HistoryTable:
             return
         if newest_metadata(self.path, "layout") == self._layout.described(schema):
             self._compact(schema, log)  # another layout is written by the next update
-        from deltalake import DeltaTable
-
         if vacuum_hours is not None:
-            self._work.fence()
-            with committing(self.path, _DOING, self._facts):
-                DeltaTable(self.path).vacuum(
-                    vacuum_hours, dry_run=False, enforce_retention_duration=False
-                )
+            fence = self._work.fence
+            vacuum(self.path, vacuum_hours, doing=_DOING, facts=self._facts, fence=fence)
 
     @property
     def _app(self) -> str:
@@ -364,7 +359,7 @@ class HistoryTable:
             create_table(
                 self.path, columns, self._properties(schema), doing=_DOING, facts=self._facts
             )
-        found = queried(work, "changelog", f"SELECT MAX({COMMIT_SCN}) AS scn FROM changelog")
+        found = queried(work, f"SELECT MAX({COMMIT_SCN}) AS scn FROM changelog")
         forgotten = 0 if there is None or self._layout.days is None else self._forgotten()
         info = self._info(schema, version, found["scn"][0].as_py() or 0, forgotten)
         with self._exchanging(schema) as exchange:
@@ -418,12 +413,12 @@ class HistoryTable:
         if self._layout.days is None:
             return 0
         time_, work = "_cdc_commit_timestamp", self._work
-        newest = queried(work, "changelog", f"SELECT MAX({time_}) AS at FROM changelog")
+        newest = queried(work, f"SELECT MAX({time_}) AS at FROM changelog")
         if (at := newest["at"][0].as_py()) is None:
             return 0
         until = (at - timedelta(days=self._layout.days)).isoformat(sep=" ")
         sql = f"SELECT MAX({COMMIT_SCN}) AS scn FROM changelog WHERE {time_} <= TIMESTAMP '{until}'"
-        return queried(work, "changelog", sql)["scn"][0].as_py() or 0
+        return queried(work, sql)["scn"][0].as_py() or 0
 
 
 @dataclass(slots=True)

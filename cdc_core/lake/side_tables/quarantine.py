@@ -14,22 +14,15 @@ which is then its ``resolved_scn``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.delta.appending import create_table
-from cdc_core.delta.errors import at_work, committing
 from cdc_core.delta.history import read_log
+from cdc_core.delta.small_tables import SmallTable
 from cdc_core.errors import RESNAPSHOT, LakeError
 from cdc_core.lake.table_context import TableWork
 from cdc_core.runtime.arrow import whole
 from cdc_core.stage.quarantine import QUARANTINE_SCHEMA, Suspects
-
-_DOING = "writing to the quarantine"
 
 
 class QuarantineTable:
@@ -39,6 +32,19 @@ class QuarantineTable:
         self._work = work
         self.path = f"{work.root.rstrip('/')}/{work.source}/quarantine/{work.table.path}"
         self.exists = read_log(self.path) is not None
+        self._table = SmallTable(
+            path=self.path,
+            name="quarantine",
+            schema=QUARANTINE_SCHEMA,
+            indexed=("_cdc_window", "_cdc_commit_scn", "resolved_scn"),
+            properties={
+                "redolake.source": work.source,
+                "redolake.table": str(work.table),
+                "redolake.role": "quarantine",
+            },
+            facts=work.facts(path=self.path),
+            fence=work.fence,
+        )
 
     def require(self, rows: int) -> None:
         """The rows that are in quarantine say which rows of the mirror are not certain.
@@ -55,12 +61,7 @@ class QuarantineTable:
 
     def read(self, columns: list[str]) -> pa.Table:
         """Some columns of all rows."""
-        if not self.exists:
-            return QUARANTINE_SCHEMA.empty_table().select(columns)
-        from deltalake import DeltaTable
-
-        with at_work("reading the quarantine", self._work.facts(path=self.path)):
-            return pa.table(DeltaTable(self.path).to_pyarrow_table(columns=columns))
+        return self._table.read(columns)
 
     def count_unresolved(self) -> int:
         """How many rows count still."""
@@ -94,10 +95,11 @@ class QuarantineTable:
         if there.equals(rows.select(there.column_names)):
             return
         if not self.exists:
-            self._create()
+            self._table.create()
+            self.exists = True
         from deltalake import write_deltalake
 
-        with self._committing("quarantine", window) as properties:
+        with self._table.committing(*self._said("quarantine", window)) as properties:
             write_deltalake(
                 self.path,
                 rows,
@@ -129,50 +131,16 @@ class QuarantineTable:
     def maintain(self, vacuum_hours: int | None) -> None:
         """Put the windows' small files together, and remove files that no version of so many hours
         has (None: keep them): each window looks through the whole table. No row changes."""
-        if not self.exists:
-            return
-        from deltalake import DeltaTable
-
-        with self._committing("maintenance", 0) as properties:
-            DeltaTable(self.path).optimize.compact(commit_properties=properties)
-        if vacuum_hours is not None:
-            self._work.fence()
-            with committing(self.path, _DOING, self._work.facts(path=self.path)):
-                DeltaTable(self.path).vacuum(
-                    vacuum_hours, dry_run=False, enforce_retention_duration=False
-                )
-
-    def _create(self) -> None:
-        properties = {
-            "delta.enableDeletionVectors": "false",
-            "delta.dataSkippingStatsColumns": "_cdc_window,_cdc_commit_scn,resolved_scn",
-            "redolake.source": self._work.source,
-            "redolake.table": str(self._work.table),
-            "redolake.role": "quarantine",
-        }
-        self._work.fence()
-        facts = self._work.facts(path=self.path)
-        create_table(self.path, QUARANTINE_SCHEMA, properties, doing=_DOING, facts=facts)
-        self.exists = True
+        if self.exists:
+            self._table.maintain(vacuum_hours, *self._said("maintenance", 0))
 
     def _update(self, values: dict[str, str], where: str, kind: str, scn: int) -> None:
         from deltalake import DeltaTable
 
-        with self._committing(kind, scn) as properties:
+        with self._table.committing(*self._said(kind, scn)) as properties:
             DeltaTable(self.path).update(values, predicate=where, commit_properties=properties)
 
-    @contextmanager
-    def _committing(self, kind: str, scn: int) -> Iterator[Any]:
-        """What every commit must carry: fence, user metadata, transaction identifier."""
-        from deltalake import CommitProperties, Transaction
-
-        app = f"{self._work.window_app}/{kind}"
-        metadata = self._work.metadata(kind, scn)
-        properties = CommitProperties(
-            custom_metadata={"userMetadata": metadata},
-            max_commit_retries=0,
-            app_transactions=[Transaction(app, scn)],
-        )
-        self._work.fence()
-        with committing(self.path, _DOING, self._work.facts()):
-            yield properties
+    def _said(self, kind: str, scn: int) -> tuple[str, tuple[str, int]]:
+        """User metadata and transaction identifier of a commit."""
+        work = self._work
+        return work.metadata(kind, scn), (f"{work.window_app}/{kind}", scn)

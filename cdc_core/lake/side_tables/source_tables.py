@@ -11,24 +11,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Sequence
+from typing import Literal, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdc_core.delta.appending import (
-    CommitInfo,
-    FileChanges,
-    commit_files,
-    create_table,
-    write_file,
-)
-from cdc_core.delta.errors import at_work, committing
+from cdc_core.delta.appending import CommitInfo, FileChanges, commit_files, write_file
 from cdc_core.delta.history import DeltaCommit, filesystem_of, newest_files, read_log
 from cdc_core.delta.log_files import data_file
+from cdc_core.delta.small_tables import SmallTable
 from cdc_core.lake.rows.logged_changes import queried, reading_layer
 from cdc_core.lake.table_context import TableWork
 from cdc_core.model.scn import ScnWindow
@@ -57,9 +50,17 @@ class DeltaSideTable:
     def __init__(
         self, root: str, source: str, name: SideTableName, fence: Callable[[], None]
     ) -> None:
-        self._source, self._name, self._fence = source, name, fence
-        self.path = side_table_path(root, source, name)
-        self.schema = _SCHEMAS[name]
+        self._source, self._name = source, name
+        self.path, self.schema = side_table_path(root, source, name), _SCHEMAS[name]
+        self._table = SmallTable(
+            path=self.path,
+            name=f"table of {name.replace('_', ' ')}",
+            schema=self.schema,
+            indexed=_INDEXED[name],
+            properties={"redolake.source": source, "redolake.role": name},
+            facts={"source": source, "path": self.path},
+            fence=fence,
+        )
 
     def position(self) -> int | None:
         """The upper end of the newest window that brought rows; None where none did."""
@@ -70,32 +71,15 @@ class DeltaSideTable:
         self, columns: Sequence[str], window: int | None = None, *, since: int = 0
     ) -> pa.Table:
         """Some columns of all rows, or of those of one window, or of definitions from an SCN on."""
-        if read_log(self.path) is None:
-            return self.schema.empty_table().select(columns)
-        from deltalake import DeltaTable
-
-        filters = [(WINDOW, "=", window)] if window is not None else []
+        filters: list[tuple[str, str, object]] = [] if window is None else [(WINDOW, "=", window)]
         filters += [("scn", ">=", since)] if since else []
-        with at_work(self._reading, self._facts):
-            table = DeltaTable(self.path)
-            found = table.to_pyarrow_table(columns=list(columns), filters=filters or None)
-        return pa.table(found).cast(pa.schema([self.schema.field(name) for name in columns]))
+        return self._table.read(columns, *filters)
 
     def rows_by_window(self, windows: ScnWindow) -> Counter[int]:
         """How many rows each window of a range of SCNs brought, by the window's upper end."""
-        if read_log(self.path) is None:
-            return Counter()
-        from deltalake import DeltaTable
-
-        filters = [(WINDOW, ">", windows.scn_low), (WINDOW, "<=", windows.scn_high)]
-        with at_work(self._reading, self._facts):
-            found = DeltaTable(self.path).to_pyarrow_table(columns=[WINDOW], filters=filters)
-        return Counter(
-            {
-                one["values"]: one["counts"]
-                for one in found[WINDOW].value_counts().to_pylist()  # one per window
-            }
-        )
+        within = (WINDOW, ">", windows.scn_low), (WINDOW, "<=", windows.scn_high)
+        counts = self._table.read([WINDOW], *within)[WINDOW].value_counts().to_pylist()
+        return Counter({one["values"]: one["counts"] for one in counts})
 
     def put(self, rows: pa.Table, window: int) -> None:
         """Let these be the window's rows. Repeatable; makes no commit where they are there, or
@@ -115,7 +99,8 @@ class DeltaSideTable:
             return
         from deltalake import write_deltalake
 
-        with self._committing(window, done) as properties:
+        txn = (self._app, done)
+        with self._table.committing(self._metadata(window), txn) as properties:
             write_deltalake(
                 self.path,
                 rows,
@@ -128,77 +113,32 @@ class DeltaSideTable:
         if rows.num_rows == 0:
             return
         if is_first:
-            self._create()
+            self._table.create()
         file = write_file(self.path, self.schema, rows.to_batches(), _INDEXED[self._name])
         assert file is not None
         info = CommitInfo(
-            doing=self._doing,
+            doing=self._table.doing,
             metadata=self._metadata(window),
             txn=(self._app, window),
-            facts=self._facts,
+            facts=self._table.facts,
         )
         files = FileChanges(schema=self.schema, added=[file])
-        commit_files(self.path, files, info, fence=self._fence)
+        commit_files(self.path, files, info, fence=self._table.fence)
 
     def maintain(self, vacuum_hours: int | None) -> None:
         """Put the windows' small files together, and remove files that no version of so many hours
         has (None: keep them). No row changes."""
-        position = self.position()
-        if position is None:
-            return
-        from deltalake import DeltaTable
-
-        with self._committing(position, position, "maintenance") as properties:
-            DeltaTable(self.path).optimize.compact(commit_properties=properties)
-        if vacuum_hours is not None:
-            with committing(self.path, self._doing, self._facts):
-                DeltaTable(self.path).vacuum(
-                    vacuum_hours, dry_run=False, enforce_retention_duration=False
-                )
+        if (position := self.position()) is not None:
+            metadata = self._metadata(position, "maintenance")
+            self._table.maintain(vacuum_hours, metadata, (self._app, position))
 
     @property
     def _app(self) -> str:
         return f"redolake/{self._source}/{self._name}"
 
-    def _create(self) -> None:
-        properties = {
-            "delta.enableDeletionVectors": "false",
-            "delta.dataSkippingStatsColumns": ",".join(_INDEXED[self._name]),
-            "redolake.source": self._source,
-            "redolake.role": self._name,
-        }
-        self._fence()
-        create_table(self.path, self.schema, properties, doing=self._doing, facts=self._facts)
-
-    @property
-    def _doing(self) -> str:
-        return f"writing to the table of {self._name.replace('_', ' ')}"
-
-    @property
-    def _reading(self) -> str:
-        return f"reading the table of {self._name.replace('_', ' ')}"
-
-    @property
-    def _facts(self) -> dict[str, object]:
-        return {"source": self._source, "path": self.path}
-
     def _metadata(self, window: int, kind: str | None = None) -> str:
         metadata = {"source": self._source, "kind": kind or self._name, "scn_high": window}
         return json.dumps(metadata, sort_keys=True)
-
-    @contextmanager
-    def _committing(self, window: int, position: int, kind: str | None = None) -> Iterator[Any]:
-        """What every commit must carry: fence, user metadata, transaction identifier."""
-        from deltalake import CommitProperties, Transaction
-
-        properties = CommitProperties(
-            custom_metadata={"userMetadata": self._metadata(window, kind)},
-            max_commit_retries=0,
-            app_transactions=[Transaction(self._app, position)],
-        )
-        self._fence()
-        with committing(self.path, self._doing, self._facts):
-            yield properties
 
 
 def _is_list(schema: pa.Schema, name: str) -> bool:
@@ -231,7 +171,6 @@ def count_events(work: TableWork, scn_low: int, scn_high: int) -> pa.Table:
     )
     asked = queried(
         work,
-        "changelog",
         "SELECT _cdc_xid AS xid, _cdc_commit_scn AS commit_scn, COUNT(*) AS events FROM changelog "
         f"WHERE {wanted} GROUP BY _cdc_xid, _cdc_commit_scn",
     )
