@@ -121,17 +121,8 @@ def alter(
     facts = {"source": work.source, "table": str(work.table), "kind": "schema"}
     since = 0 if alteration.keeps_columns else None if reached is None else reached.scn_from
     metadata = json.dumps(facts if since is None else {**facts, "definition_scn": since})
-    doing = "altering a Delta table"
-    log = read_log(path)
     try:
-        if log is not None and takes_changes(path, log):
-            info = work.info(doing, metadata)
-            commit_change(path, alteration.operation, alteration.change, info, fence=work.fence)
-            return
-        session = work.session_for()
-        for statement in alteration.sql:
-            with work.commit(session, doing, metadata):
-                session.sql(f"ALTER TABLE {delta(path)} {statement}")
+        _commit(work, path, alteration, work.info("altering a Delta table", metadata))
     except LakeError as error:
         if error.hint != DEBUG_HINT:
             raise
@@ -151,13 +142,18 @@ def commit_properties(
         CommitConflictError: Another writer committed meanwhile.
         LakeError: Delta refused.
     """
-    log, alteration = read_log(path), set_properties(properties)
+    _commit(work, path, set_properties(properties), info)
+
+
+def _commit(work: TableWork, path: str, alteration: Alteration, info: CommitInfo) -> None:
+    log = read_log(path)
     if log is not None and takes_changes(path, log):
         commit_change(path, alteration.operation, alteration.change, info, fence=work.fence)
         return
     session = work.session_for()
-    with work.commit(session, info.doing, info.metadata):
-        session.sql(f"ALTER TABLE {delta(path)} {alteration.sql[0]}")
+    for statement in alteration.sql:
+        with work.commit(session, info.doing, info.metadata):
+            session.sql(f"ALTER TABLE {delta(path)} {statement}")
 
 
 def fill_column(

@@ -16,17 +16,15 @@ its own transaction identifier, before any later change is merged.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, partial
 
 import pyarrow as pa
 
 from cdc_core.decode.defaults import scalar_of_older_rows
 from cdc_core.decode.widened import widened as widened_values
 from cdc_core.delta.history import DeltaLog, read_log
-from cdc_core.errors import (
-    SchemaMismatchError,
-)
+from cdc_core.errors import SchemaMismatchError
 from cdc_core.lake.definitions.altering import (
     add_columns,
     alter,
@@ -58,6 +56,8 @@ from cdc_core.schema.types import arrow_type
 from cdc_core.stage.changes import AddedColumn
 
 _IMAGES = ("before", "after")
+
+Step = Callable[[], None]
 
 
 def known_schema(log: DeltaLog | None) -> TableSchema | None:
@@ -113,23 +113,10 @@ def is_settled(work: TableWork, schema: TableSchema) -> bool:
     Raises:
         SchemaMismatchError: ``schema.evolution`` says that the way there cannot be followed.
     """
-    log, mirror = read_log(work.changelog), read_log(work.mirror)
-    known = known_schema(log)
-    if log is None or known is None or mirror is None or _followed(known, schema) is not None:
+    known = known_schema(read_log(work.changelog))
+    if known is None or read_log(work.mirror) is None or _followed(known, schema) is not None:
         return False
-    if not are_wide(known, widened_columns(log), mirror, log):
-        return False
-    names = _names_in(mirror, known)
-    return not (
-        any(known.held(one).name != name for one, name in names.items())
-        or mirror.properties.get(KEY_PROPERTY) != key_text(known)
-        or _comments(known, log)
-        or any(
-            one not in names
-            or (default.is_valid and _column_app(work, one) not in mirror.transactions)
-            for one, default in _added(log).items()
-        )
-    )
+    return next(_steps(work, known), None) is None
 
 
 def _column_app(work: TableWork, column: str) -> str:
@@ -230,33 +217,42 @@ def _remember_columns(work: TableWork, known: TableSchema, newest: TableSchema) 
 
 
 def _reach(work: TableWork, schema: TableSchema) -> None:
-    """Bring both tables to ``schema``, each step only if it is not done yet."""
+    """Bring both tables to ``schema``."""
+    for step in _steps(work, schema):
+        step()
+
+
+def _steps(work: TableWork, schema: TableSchema) -> Iterator[Step]:
+    """What is still to be done so that both tables have ``schema``, in its order; each step is done
+    before the next one is asked for."""
     log, mirror = read_log(work.changelog), read_log(work.mirror)
     added, widened = _added(log), widened_columns(log)
     if mirror is None:
         if not (added or widened):
             return
         mirror = work.require_mirror()
-    _reach_changelog(work, schema)
+    yield from _changelog_steps(work, schema)
     names = _names_in(mirror, schema)
     renames = _renames({name: schema.held(one).name for one, name in names.items()})
     missing = [schema.held(one) for one in added if one not in names]
     if renames or need_mapping(column.name for column in missing):
-        _map(work, work.mirror, mirror)
+        yield from _mapping(work, work.mirror, mirror)
     for old, new in renames:
-        alter(work, work.mirror, rename_column(old, new), schema)
+        yield partial(alter, work, work.mirror, rename_column(old, new), schema)
     if mirror.properties.get(KEY_PROPERTY) != key_text(schema):
-        alter(work, work.mirror, set_properties({KEY_PROPERTY: key_text(schema)}), schema)
+        own = set_properties({KEY_PROPERTY: key_text(schema)})
+        yield partial(alter, work, work.mirror, own, schema)
     if missing:
         columns = [mirror_columns(schema).field(column.name) for column in missing]
-        alter(work, work.mirror, add_columns(columns), schema)
-    if widened:
-        widen_tables(work, schema, widened)
+        yield partial(alter, work, work.mirror, add_columns(columns), schema)
+    if not are_wide(work, schema, widened):
+        yield partial(widen_tables, work, schema, widened)
     for column, default in added.items():
         app = _column_app(work, column)
         if app in mirror.transactions or not default.is_valid:
             continue
-        fill_column(work, schema, schema.held(column).name, default, (app, 1))
+        name = schema.held(column).name
+        yield partial(fill_column, work, schema, name, default, (app, 1))
 
 
 def _renames(wanted: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -276,7 +272,7 @@ def _renames(wanted: Mapping[str, str]) -> list[tuple[str, str]]:
     return renames
 
 
-def _reach_changelog(work: TableWork, schema: TableSchema) -> None:
+def _changelog_steps(work: TableWork, schema: TableSchema) -> Iterator[Step]:
     """The change log's structs get their fields before the mirror gets its columns, with a comment
     where Oracle calls the column otherwise."""
     log = read_log(work.changelog)
@@ -285,11 +281,12 @@ def _reach_changelog(work: TableWork, schema: TableSchema) -> None:
     logged = schema.as_logged()
     missing = [one for one in columns_of(logged) if one[0] not in log.fields[_IMAGES[1]]]
     if need_mapping(name for name, _ in missing):
-        _map(work, work.changelog, log)
+        yield from _mapping(work, work.changelog, log)
     if missing:
-        alter(work, work.changelog, add_columns([pa.field(*one) for one in missing], _IMAGES))
+        fields = add_columns([pa.field(*one) for one in missing], _IMAGES)
+        yield partial(alter, work, work.changelog, fields)
     for path, comment in _comments(schema, log).items():
-        alter(work, work.changelog, comment_column(path, comment))
+        yield partial(alter, work, work.changelog, comment_column(path, comment))
 
 
 def _comments(schema: TableSchema, log: DeltaLog) -> dict[tuple[str, str], str]:
@@ -310,10 +307,10 @@ def _comment(schema: TableSchema, column: Column) -> str:
     return f"Oracle column {column.name}"
 
 
-def _map(work: TableWork, path: str, log: DeltaLog) -> None:
+def _mapping(work: TableWork, path: str, log: DeltaLog) -> Iterator[Step]:
     """Turn column mapping on. The columns that are there keep their names in files."""
     if not log.is_mapped:
-        alter(work, path, map_columns())
+        yield partial(alter, work, path, map_columns())
 
 
 def check_mirror(work: TableWork, schema: TableSchema, log: DeltaLog) -> None:

@@ -39,13 +39,13 @@ _NINE_DIGITS = len("2026-01-01 00:00:00.123456789")
 _IMAGES = ("before", "after")
 
 
-def are_wide(
-    schema: TableSchema, widened: Collection[str], mirror: DeltaLog, changelog: DeltaLog
-) -> bool:
+def are_wide(work: TableWork, schema: TableSchema, widened: Collection[str]) -> bool:
     """Have both tables the types of ``schema`` in columns that were given wider types, as far as
     they have them?"""
-    return not (
-        _narrow_in_mirror(schema, widened, mirror) or _narrow_in_changes(schema, widened, changelog)
+    changelog = read_log(work.changelog)
+    return not widened or not (
+        _narrow_in_mirror(schema, widened, work.require_mirror())
+        or (changelog is not None and _narrow_in_changes(schema, widened, changelog))
     )
 
 
