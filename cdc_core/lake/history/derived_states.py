@@ -6,7 +6,7 @@ the keys are held at a time; a change log of several parts is spread over files 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -46,48 +46,27 @@ class DerivedStates:
         changelog, everything, eras = self.work.changelog, files_of(self.work), list(self._eras())
         if not everything:
             return
-        with logged_changes(changelog, self.schema, with_images, everything) as changes:
+        with ExitStack() as held:
+            own = logged_changes(changelog, self.schema, with_images, everything)
+            changes = held.enter_context(own)
             facts = changes.facts()
             parts = changes.parts_lacking(len(facts.absent))
-            if parts == 1 or touched is not None or facts.moved_absent:
-                # What a change of key lacks may stand in any part.
-                yield from self._states_in(eras, everything, touched, parts)
-                return
-            with spread(changes, parts, **self.facts) as files:
-                for part, own in enumerate(files):
-                    found = [
-                        states
-                        for era, until in eras
-                        if own
-                        for states in self._of_part(changes, own, era, until, part, parts)
-                    ]
-                    yield from self._as_kept(found)
-
-    def _states_in(
-        self,
-        eras: Sequence[tuple[OwnRows, Truncated | None]],
-        files: Sequence[str],
-        touched: LightChanges | None,
-        parts: int,
-    ) -> Iterator[pa.Table]:
-        for part in range(parts):
-            found: list[pa.Table] = []
-            for own, until in eras:
-                with logged_changes(self.work.changelog, self.schema, own, files) as changes:
-                    found += self._states_of(changes, touched, until, part, parts)
-            yield from self._as_kept(found)
-
-    def _of_part(
-        self,
-        changes: LoggedChanges,
-        files: Sequence[str],
-        own: OwnRows,
-        until: Truncated | None,
-        part: int,
-        parts: int,
-    ) -> Iterator[pa.Table]:
-        with closing(changes.in_files(files, own)) as opened:
-            yield from self._states_of(opened, None, until, part, parts)
+            files: list[list[str]] | None = None
+            # What a change of key lacks may stand in any part.
+            if parts > 1 and touched is None and not facts.moved_absent:
+                files = held.enter_context(spread(changes, parts, **self.facts))
+            for part in range(parts):
+                if files is not None and not files[part]:
+                    continue
+                found: list[pa.Table] = []
+                for era, until in eras:
+                    with (
+                        logged_changes(changelog, self.schema, era, everything)
+                        if files is None
+                        else closing(changes.in_files(files[part], era))
+                    ) as opened:
+                        found += self._states_of(opened, touched, until, part, parts)
+                yield from self._as_kept(found)
 
     def _states_of(
         self,
@@ -134,7 +113,7 @@ class DerivedStates:
             f"WHERE _cdc_op = 't' ORDER BY {COMMIT_SCN}"
         )
         own: OwnRows = with_images
-        for one in queried(self.work, "changelog", sql).to_pylist():
+        for one in queried(self.work, sql).to_pylist():
             yield below(one["scn"], own), Truncated(one["scn"], one["at"])
             own = since(one["scn"], with_images)
         yield own, None

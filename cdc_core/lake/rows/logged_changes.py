@@ -86,17 +86,10 @@ def logged_changes(
             changes.close()
 
 
-def queried(work: TableWork, layer: DeltaLayer, sql: str) -> pa.Table:
-    """The answer to a query of one of the table's Delta tables, which it calls ``mirror`` or
-    ``changelog``; needs no Spark."""
-    with reading_layer(work, layer):
-        return pa.table(_execute(work, layer, sql).read_all())
-
-
-def batches_of(work: TableWork, layer: DeltaLayer, sql: str) -> Iterator[pa.Table]:
-    """The same, batch by batch."""
-    with reading_layer(work, layer):
-        yield from map(pa.table, _execute(work, layer, sql))
+def queried(work: TableWork, sql: str) -> pa.Table:
+    """The answer to a query of ``changelog``, the table's change log; needs no Spark."""
+    with reading_layer(work, "changelog"):
+        return pa.table(_execute(work.changelog, "changelog", sql).read_all())
 
 
 def mirror_parts(
@@ -117,8 +110,10 @@ def mirror_parts(
                 yield pa.Table.from_batches([batch]).cast(columns)
         return
     listed = ", ".join('"' + name.replace('"', '""') + '"' for name in columns.names)
-    for rows in batches_of(work, "mirror", f"SELECT {listed} FROM mirror{where}"):
-        yield rows.cast(columns)
+    sql = f"SELECT {listed} FROM mirror{where}"
+    with reading_layer(work, "mirror"):
+        for rows in _execute(work.mirror, "mirror", sql):
+            yield pa.table(rows).cast(columns)
 
 
 def keys_of_rows(
@@ -135,12 +130,11 @@ def keys_of_rows(
             yield touched_keys(changes.light(part, changes.parts), schema)
 
 
-def _execute(work: TableWork, layer: DeltaLayer, sql: str) -> Any:
+def _execute(path: str, name: str, sql: str) -> Any:
     from deltalake import DeltaTable, QueryBuilder
 
     # Not as a PyArrow data set: delta-rs opens none of a table with column mapping.
-    path = work.mirror if layer == "mirror" else work.changelog
-    return QueryBuilder().register(layer, DeltaTable(path)).execute(sql)
+    return QueryBuilder().register(name, DeltaTable(path)).execute(sql)
 
 
 def reading_layer(work: TableWork, layer: DeltaLayer) -> AbstractContextManager[None]:
