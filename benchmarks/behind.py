@@ -97,7 +97,7 @@ class History:
 
     def is_at(self, path: str) -> None:
         """The lake is at this path now."""
-        self.lake = DeltaLake.open(LakeConfig(path=path), "shop")
+        self.lake = DeltaLake(LakeConfig(path=path), "shop")
         table = self.source.schema.table
         self.log, self.mirror = (
             DEFAULT_PATHS.path("changelog", path, "shop", table),

@@ -105,7 +105,7 @@ class _Ways:
             seconds=0.0,
             landed=_LANDED,
         )
-        lake = DeltaLake.open(LakeConfig(path=self._lake(way)), SOURCE)
+        lake = DeltaLake(LakeConfig(path=self._lake(way)), SOURCE)
         paths = landing.local_paths("chunk", (file,))
         lake.table(schema.table).apply_chunk(manifest, paths)
 

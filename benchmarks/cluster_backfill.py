@@ -99,7 +99,7 @@ def _backfill(folder: Path, windows: int, master: str) -> _Backfill:
         stage_on_executors_from_rows="never",
         spark_config={"spark.executor.memory": "768m"},
     )
-    lake = DeltaLake.open(config, "shop")
+    lake = DeltaLake(config, "shop")
     source = Source(folder / "landing", orders_schema())
     tx = source.begin()
     rids = [tx.insert(order(at, f"name {at}", note=None)) for at in range(ROWS)]

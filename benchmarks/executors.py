@@ -69,7 +69,7 @@ class _Lake:
     def __init__(self, folder: Path, changes: int, executors_from: ExecutorsFrom) -> None:
         config = LakeConfig(path=f"{folder}/lake", stage_on_executors_from_rows=executors_from)
         self._path = config.path
-        self._lake = DeltaLake.open(config, SOURCE)
+        self._lake = DeltaLake(config, SOURCE)
         self._source = MadeSource(folder, [TABLE])
         table = self._source.tables[TABLE]
         flights = changes // CHANGES_PER_FLIGHT

@@ -88,7 +88,7 @@ class _Table:
         self.count, self.folder = count, folder
         folder.mkdir()
         self.config = LakeConfig(path=f"{folder}/lake", driver_memory="2g")
-        self.lake = DeltaLake.open(self.config, "shop")
+        self.lake = DeltaLake(self.config, "shop")
         self.source = Source(folder / "landing", orders_schema())
         ends = range(count - CHANGES, count)
         chosen = random.Random(count).sample(range(count - CHANGES), CHANGES)
@@ -119,12 +119,12 @@ class _Table:
 
     def merge_by_default(self) -> None:
         """From now on, as the default configuration has it."""
-        self.lake = DeltaLake.open(self.config, "shop")
+        self.lake = DeltaLake(self.config, "shop")
 
     def merge_by_spark(self) -> None:
         """From now on, whatever the size."""
         config = self.config.model_copy(update={"rewrite_mirrors_up_to_mb": 0})
-        self.lake = DeltaLake.open(config, "shop")
+        self.lake = DeltaLake(config, "shop")
 
     def cost_of_a_window(self, *, at_the_end: bool = False) -> Cost:
         """The median of some windows, after one that warms up."""

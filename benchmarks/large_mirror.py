@@ -100,7 +100,7 @@ class _Mirror:
 
     def _load(self, wanted: int) -> None:
         """Chunk by chunk, each of keys of its own."""
-        lake, chunk = DeltaLake.open(LakeConfig(path=self.path), "shop"), self.source.chunk()
+        lake, chunk = DeltaLake(LakeConfig(path=self.path), "shop"), self.source.chunk()
         path = Path(chunk.paths[0])
         for at, start in enumerate(range(0, wanted, CHUNK_ROWS)):
             keys = np.arange(start, min(start + CHUNK_ROWS, wanted))
@@ -117,7 +117,7 @@ class _Mirror:
     def window(self, way: str) -> Cost:
         """Changes all over the mirror, in the order of their keys."""
         self.source.redo_paths.clear()
-        lake = DeltaLake.open(LakeConfig.model_validate({"path": self.path, "merge": way}), "shop")
+        lake = DeltaLake(LakeConfig.model_validate({"path": self.path, "merge": way}), "shop")
         tx = self.source.begin()
         for at, key in zip(range(CHANGED * 3 // 4), self.unchanged, strict=False):
             if at % 3:

@@ -51,7 +51,7 @@ def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
             tables, window = pool.apply(_made, (Path(folder), config, changes))
         source = MadeSource(Path(folder), [TABLE])
         source.tables = tables
-        lake = DeltaLake.open(config, SOURCE)
+        lake = DeltaLake(config, SOURCE)
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
         with measured() as watch:
             window.apply(lake, TABLE)
@@ -79,7 +79,7 @@ def rows(form: Form = Form.NORMAL) -> Iterator[Result]:
 def _made(folder: Path, config: LakeConfig, changes: int) -> tuple[dict[str, Flights], MadeWindow]:
     """Land it, in a process that takes what memory it likes."""
     source = MadeSource(folder, [TABLE])
-    source.load(DeltaLake.open(config, SOURCE), TABLE, changes // TIMES * 2)
+    source.load(DeltaLake(config, SOURCE), TABLE, changes // TIMES * 2)
     table = source.tables[TABLE]
     changing = np.arange(0, changes // TIMES * 2, 2)
     slices = (changing[at : at + _SLICE] for at in range(0, len(changing), _SLICE))

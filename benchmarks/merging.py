@@ -76,7 +76,7 @@ class _Match:
         self._table: Flights = self._source.tables[NAME]
         self._chance = np.random.default_rng(changes)
         self._config = LakeConfig(path=f"{folder}/lake")
-        self._lake = DeltaLake.open(self._config, SOURCE)
+        self._lake = DeltaLake(self._config, SOURCE)
         self._source.load(self._lake, NAME, count)
         self._session = start_session(self._config)
         self._made = 0

@@ -78,9 +78,7 @@ def rows(form: Form = Form.NORMAL) -> list[Result]:
 
 def _measure(count: int) -> tuple[float, float, bool]:
     with tempfile.TemporaryDirectory() as folder:
-        lake = DeltaLake.open(
-            LakeConfig(path=f"{folder}/lake", driver_memory=DRIVER_MEMORY), "bench"
-        )
+        lake = DeltaLake(LakeConfig(path=f"{folder}/lake", driver_memory=DRIVER_MEMORY), "bench")
         for number, path in enumerate(_parts(count, Path(folder), damaged=True)):
             manifest = ChunkManifest(
                 source="bench",

@@ -69,7 +69,7 @@ class _Lake:
         self._share = share * len(names)
         config = LakeConfig(path=f"{folder}/lake")
         self._path, self._at_once = config.path, config.tables_at_once
-        self.lake = DeltaLake.open(config, SOURCE)
+        self.lake = DeltaLake(config, SOURCE)
         self.source = MadeSource(folder, names)
         for name in names:
             self.source.load(self.lake, name, LOADED // self._share)

@@ -136,7 +136,7 @@ def open_lake(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., D
         who: dict[str, Any] = {"rewrite_mirrors_up_to_mb": 0} if by_spark else {}
         who = {"merge": merge} if merge else who
         config = LakeConfig(path=str(tmp_path / "lake"), driver_memory="1g", **who)
-        return DeltaLake.open(config, "shop", **options)  # type: ignore[arg-type]
+        return DeltaLake(config, "shop", **options)  # type: ignore[arg-type]
 
     return opened
 

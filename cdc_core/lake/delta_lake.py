@@ -7,7 +7,7 @@ own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_core.config import LakeConfig, MaintenanceConfig, UnityConfig
-from cdc_core.decode.dml import decode_dml
 from cdc_core.delta.history import read_commits, read_log
 from cdc_core.delta.missing_files import missing_files
 from cdc_core.errors import LakeError
@@ -48,8 +47,6 @@ from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import SparkSource, start_session
 
-Decode = Callable[[Any, TableSchema], Any]
-
 
 class DeltaLake(Lake):
     """The Delta tables of one source. What each method promises stands in :class:`Lake`."""
@@ -59,45 +56,27 @@ class DeltaLake(Lake):
         config: LakeConfig,
         source: str,
         *,
-        runtime: Path | None,
-        decode: Decode,
-        spark: SparkSource | None,
-    ) -> None:
-        self._config = config
-        self._source = source
-        self._runtime = runtime
-        self._decode = decode
-        self._spark = spark
-        self._executor_python = ExecutorPython()
-        self._published: Positions | None = None
-
-    @classmethod
-    def open(
-        cls,
-        config: LakeConfig,
-        source: str,
-        *,
         runtime: Path | None = None,
-        decode: Decode = decode_dml,
         spark: SparkSource | None = None,
-    ) -> DeltaLake:
-        """Open the lake; Spark starts when it is first needed.
+    ) -> None:
+        """Spark starts when it is first needed.
 
         Args:
             config: Where the tables are and how Spark is started.
             source: Name of the source.
             runtime: The runtime folder that ``redolake setup`` filled; by default
                 ``default_runtime_folder()``.
-            decode: Turns redo statements into changes; must be picklable.
             spark: Gives a Spark session to work in, in place of one that the lake starts.
         """
-        return cls(config, source, runtime=runtime, decode=decode, spark=spark)
+        self._config = config
+        self._source = source
+        self._runtime = runtime
+        self._spark = spark
+        self._executor_python = ExecutorPython()
+        self._published: Positions | None = None
 
     def start(self) -> None:
         self._open_session()
-
-    def close(self) -> None:
-        """Forget the lake."""
 
     def table(self, table: TableId, generation: int = 0, fence: Fence = no_fence) -> DeltaTableLake:
         config = self._config
@@ -116,7 +95,7 @@ class DeltaLake(Lake):
             spark_cores=config.spark_cores,
             paths=config.paths,
         )
-        return DeltaTableLake(work, self._decode)
+        return DeltaTableLake(work)
 
     def publish(self, positions: Positions) -> None:
         if positions != self._published:
@@ -136,7 +115,6 @@ class DeltaTableLake(TableLake):
     :class:`TableLake`."""
 
     given: TableWork
-    decode: Decode
 
     @property
     def work(self) -> TableWork:
@@ -147,7 +125,7 @@ class DeltaTableLake(TableLake):
         self, part: TablePart, state: MirrorState, rules: ApplyRules = PLAIN_RULES
     ) -> TableApplied:
         work = replace(self.work, vectors=rules.vectors)
-        return apply_window(work, part, state, rules, decode=self.decode)
+        return apply_window(work, part, state, rules)
 
     def truncate(
         self, truncation: Truncation, transactions_paths: Sequence[str], *, read_scn: int = 0

@@ -55,9 +55,6 @@ class Lake(Protocol):
     def start(self) -> None:
         """Start Spark now, if it does not run yet."""
 
-    def close(self) -> None:
-        """Forget the lake. The JVM belongs to the process and stays for the next one."""
-
     def table(self, table: TableId, generation: int = 0, fence: Fence = no_fence) -> TableLake:
         """The Delta tables of a captured table; nothing is read yet.
 

@@ -6,7 +6,7 @@ guessing stops the table with an error that says table, operation, SCN and the w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -46,9 +46,9 @@ from cdc_core.stage import addresses, lobs, reselected
 from cdc_core.stage.absent_names import renamed_lists
 from cdc_core.stage.layout import OPTIONAL, change_schema
 from cdc_core.stage.redo_order import DISORDERED
-from cdc_core.stage.rollback import AMBIGUOUS, ROW_ID_UNKNOWN, UNMATCHED
 from cdc_core.stage.skipped_operations import NOTHING_SKIPPED, SkipRules
 from cdc_core.stage.statements import UNKNOWN_ROW_ID, known_row_ids
+from cdc_core.stage.undone_statements import AMBIGUOUS, ROW_ID_UNKNOWN, UNMATCHED
 
 _OPS = {Operation.INSERT: "c", Operation.DELETE: "d", Operation.UPDATE: "u"}
 _OP_LETTERS = (None, *(_OPS[code] for code in sorted(_OPS)))
@@ -126,7 +126,6 @@ class ChangeDecoder:
 
     schema: TableSchema
     window: int
-    decode: Callable[[Any, TableSchema], Any] = decode_dml
     earlier: tuple[TableSchema, ...] = ()
     excluded: tuple[str, ...] = ()
     optional: frozenset[str] = frozenset()
@@ -303,13 +302,12 @@ class ChangeDecoder:
     def _read(self, batch: pa.RecordBatch, version: TableSchema) -> DecodedDml:
         """The changes of rows of redo text, by the version in which they were written."""
         try:
-            decoded = self.decode(batch["sql_redo"], version.as_in_rows())
+            decoded = decode_dml(batch["sql_redo"], version.as_in_rows())
         except CdcError as error:
             raise self._located(error, batch) from error
         wrong = pc.not_equal(decoded.op.cast(pa.int32()), batch["operation_code"])
         self._stop_where(wrong, batch, "the statement is not what its operation code says")
-        logged: DecodedDml = _as_logged(decoded, version.stored_names)
-        return logged
+        return _as_logged(decoded, version.stored_names)
 
     def _optional(self, batch: pa.RecordBatch, version: TableSchema) -> dict[str, pa.Array]:
         """The columns that the configuration may leave out."""
@@ -400,7 +398,7 @@ class ChangeDecoder:
                     missing, batch, f"a change does not carry its row's {what}", column=column
                 )
 
-    def _refuse_unshown(self, decoded: Any, batch: pa.RecordBatch) -> None:
+    def _refuse_unshown(self, decoded: DecodedDml, batch: pa.RecordBatch) -> None:
         """A column that snapshots alone read keeps what they have: no change may give it a value,
         and no new row may leave open whether it has one."""
         for column in self.schema.columns:
@@ -486,7 +484,7 @@ def _versions_of(batch: pa.RecordBatch, versions: tuple[TableSchema, ...]) -> np
     return chosen
 
 
-def _as_logged(decoded: Any, stored_names: Mapping[str, str]) -> Any:
+def _as_logged(decoded: DecodedDml, stored_names: Mapping[str, str]) -> DecodedDml:
     """Changes that were decoded by a version, with its columns as they are stored."""
     if all(name == stored_as for name, stored_as in stored_names.items()):
         return decoded

@@ -263,8 +263,6 @@ class Context:
                 self._is_given_up = True
                 lease.give_up()
             self.database.close()
-            if self._lake is not None:
-                self._lake.close()
             if self._store is not None:
                 self._store.close()
             self._lake = self._store = None

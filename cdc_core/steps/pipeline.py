@@ -138,7 +138,7 @@ class Pipeline(Context):
             config,
             report=Notifier(lambda: self, report),
             on_statement=on_statement,
-            open_lake=open_lake or partial(DeltaLake.open, spark=spark),
+            open_lake=open_lake or partial(DeltaLake, spark=spark),
             open_reader=open_reader,
         )
         self._keeper = Keeper(self)

@@ -177,7 +177,7 @@ def delta_findings(config: SourceConfig) -> tuple[list[Finding], int]:
         CdcError: Metadata store, landing or lake cannot be reached.
     """
     ctx = Context(
-        config, report=None, on_statement=None, open_lake=DeltaLake.open, open_reader=open_reader
+        config, report=None, on_statement=None, open_lake=DeltaLake, open_reader=open_reader
     )
     findings: list[Finding] = []
     with closing(ctx):

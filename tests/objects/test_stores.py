@@ -160,7 +160,7 @@ def test_a_window_marks_rows_of_a_mirror(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Behind another writer's commit not; behind a crash once; and a vector that is gone is named."""
-    lake = DeltaLake.open(LakeConfig(path=place.path), "shop", spark=no_spark)
+    lake = DeltaLake(LakeConfig(path=place.path), "shop", spark=no_spark)
     source = Source(tmp_path, orders_schema())
     fill(source, lake)
     table = f"{place.path}/shop/mirror/shop.orders"

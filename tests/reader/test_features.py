@@ -100,7 +100,7 @@ def test_a_lake_on_s3_by_options_alone(monkeypatch: pytest.MonkeyPatch, tmp_path
                 writer.setenv(name, value)
             boto3.client("s3", endpoint_url=server.endpoint).create_bucket(Bucket="lake")
             source = Source(tmp_path / "landing", orders_schema())
-            lake = DeltaLake.open(LakeConfig(path="s3a://lake/of/it"), "shop", spark=_no_spark)
+            lake = DeltaLake(LakeConfig(path="s3a://lake/of/it"), "shop", spark=_no_spark)
             scns = []
             for key in range(3):
                 tx = source.begin()

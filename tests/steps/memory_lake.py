@@ -266,9 +266,6 @@ class MemoryLake:
     def start(self) -> None:
         """Nothing to start."""
 
-    def close(self) -> None:
-        """Nothing to close."""
-
     def fail(self, table: TableId, error: CdcError, *, times: int = 1) -> None:
         """Let the next calls for the table raise."""
         self.failures[table] += [error] * times

@@ -60,7 +60,7 @@ def test_chunks_are_written_once(
             snapshot = {"chunk_rows": chunk_rows, "sessions": sessions}
             more: dict[str, Any] = {"oracle": login, "snapshot": snapshot}
             config = oracle.config(tmp_path / name, "MIXED", **more)
-            return Pipeline(config, open_lake=partial(DeltaLake.open, spark=_no_spark))
+            return Pipeline(config, open_lake=partial(DeltaLake, spark=_no_spark))
 
         with monkeypatch.context() as encoding, pipeline("apart") as apart:
             for name in ("mirror_files", "changelog_files"):
@@ -108,7 +108,7 @@ def test_a_chunk_costs_the_same_however_many_came_before(
             "INSERT INTO MANY SELECT LEVEL FROM DUAL CONNECT BY LEVEL <= 3000",
         )
         config = oracle.config(tmp_path, "MANY", snapshot={"chunk_rows": 100})
-        with Pipeline(config, open_lake=partial(DeltaLake.open, spark=_no_spark)) as pipeline:
+        with Pipeline(config, open_lake=partial(DeltaLake, spark=_no_spark)) as pipeline:
             keys = pipeline.start_snapshot()
             assert len(keys) >= 30
             pipeline.snapshot_chunk(keys[0])

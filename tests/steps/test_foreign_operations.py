@@ -204,7 +204,7 @@ class SparkLake:
     """Delta tables in a folder; small mirrors are rewritten without Spark, as by default."""
 
     def open(self, config: LakeConfig, source: str) -> Lake:
-        return DeltaLake.open(config, source)
+        return DeltaLake(config, source)
 
 
 @dataclass

@@ -31,7 +31,7 @@ class FolderLake:
         def no_spark(_config: LakeConfig) -> Any:
             raise AssertionError("nothing here needs Spark")
 
-        return DeltaLake.open(config, source, spark=no_spark)
+        return DeltaLake(config, source, spark=no_spark)
 
 
 oracle = oracle_with(
@@ -233,7 +233,7 @@ class SparkLake:
     """Delta tables in a folder, with Spark where rows are read again."""
 
     def open(self, config: LakeConfig, source: str) -> Lake:
-        return DeltaLake.open(config, source)
+        return DeltaLake(config, source)
 
 
 def read_again(source: Source) -> None:

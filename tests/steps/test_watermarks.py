@@ -159,7 +159,7 @@ def test_chunks_are_appended_and_put_right_without_spark(
         _made(oracle)
         lake = {"path": str(tmp_path / "lake"), "rewrite_mirrors_up_to_mb": 128}
         config = oracle.config(tmp_path, "T", snapshot={**BETWEEN, "sessions": 1}, lake=lake)
-        opened = partial(DeltaLake.open, spark=_no_spark)
+        opened = partial(DeltaLake, spark=_no_spark)
         sent: list[str] = []
         with Pipeline(config, open_lake=opened, on_statement=sent.append) as pipeline:
             moments = _moments(oracle, pipeline, windows=windows)

@@ -730,7 +730,7 @@ class WholeLake:
     """Delta tables in a folder, with Spark where it is needed."""
 
     def open(self, config: LakeConfig, source: str) -> Lake:
-        return DeltaLake.open(config, source)
+        return DeltaLake(config, source)
 
 
 def test_the_way_out_of_a_mirror_whose_files_are_gone_works_as_typed(
