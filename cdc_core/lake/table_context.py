@@ -28,6 +28,7 @@ from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import LakeError, PreflightError
 from cdc_core.lake.mirror.merge_audit import check_written
 from cdc_core.lake.tables import (
+    CHANGELOG_INDEXED,
     FORGETS_PROPERTY,
     GENERATION_PROPERTY,
     changelog_properties,
@@ -406,26 +407,24 @@ class TableWork:
         """What a commit to one of the tables carries."""
         return CommitInfo(doing=doing, metadata=metadata, txn=txn, facts=self.facts())
 
-    def append_rows(
+    def append_changes(
         self,
-        path: str,
-        schema: pa.Schema,
-        batches: Iterable[pa.RecordBatch],
+        schema: TableSchema,
+        changes: Iterable[pa.RecordBatch],
         info: CommitInfo,
         *,
-        indexed: Sequence[str],
         rows: int,
     ) -> None:
-        """Append rows to a Delta table without Spark, in one commit; no commit if there are none.
-
-        ``indexed`` are the columns of which the commit gets statistics, ``rows`` is how many there
-        must be.
+        """Append rows to the change log without Spark, in one commit; no commit if there are none.
+        ``rows`` is how many there must be.
 
         Raises:
             RowCountError: There are more or fewer rows; nothing was committed.
         """
-        file = write_file(path, schema, batches, indexed)
-        self.commit_written(path, schema, () if file is None else (file,), info, rows=rows)
+        columns = change_schema(schema)
+        file = write_file(self.changelog, columns, changes, CHANGELOG_INDEXED)
+        files = () if file is None else (file,)
+        self.commit_written(self.changelog, columns, files, info, rows=rows)
 
     def commit_written(
         self,
@@ -437,7 +436,7 @@ class TableWork:
         rows: int,
     ) -> None:
         """Append files that are written to a Delta table, in one commit; no commit without a file.
-        Errors as for :meth:`append_rows`."""
+        Errors as for :meth:`append_changes`."""
         check_written(info.doing, rows, sum(file.rows for file in files), self.facts())
         if files:
             commit_files(path, FileChanges(schema=schema, added=files), info, fence=self.fence)

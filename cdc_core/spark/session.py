@@ -237,12 +237,16 @@ def stop_spark() -> None:
             session.stop()
 
 
-def _has_ended(within: float = 0) -> bool:
-    """Is this process's JVM gone, for whatever reason, or does it go within so many seconds?"""
+def _jvm_process() -> Any:
+    """The process of the JVM; None where there is none, or it is not this one's."""
     from pyspark import SparkContext
 
-    process = getattr(SparkContext._gateway, "proc", None)
-    if process is None:
+    return getattr(SparkContext._gateway, "proc", None)
+
+
+def _has_ended(within: float = 0) -> bool:
+    """Is this process's JVM gone, for whatever reason, or does it go within so many seconds?"""
+    if (process := _jvm_process()) is None:
         return False
     try:
         process.wait(within)
@@ -254,9 +258,7 @@ def _has_ended(within: float = 0) -> bool:
 def _ended_for_memory() -> bool:
     """Did the JVM end itself because a task ran out of memory? It may do so before it can say why a
     statement failed."""
-    from pyspark import SparkContext
-
-    process = getattr(SparkContext._gateway, "proc", None)
+    process = _jvm_process()
     try:
         return process is not None and process.wait(_EXIT_SECONDS) == _OUT_OF_MEMORY
     except subprocess.TimeoutExpired:
@@ -275,10 +277,7 @@ def _forget_jvm() -> None:
 
 
 def _end_jvm() -> None:
-    from pyspark import SparkContext
-
-    process = getattr(SparkContext._gateway, "proc", None)
-    if process is not None:
+    if (process := _jvm_process()) is not None:
         process.kill()
         process.wait()
 

@@ -36,7 +36,7 @@ def _no_spark(_config: LakeConfig) -> Any:
 
 
 def _lake(folder: Path, **options: Any) -> Lake:
-    return DeltaLake.open(LakeConfig(path=str(folder / "lake"), **options), "shop", spark=_no_spark)
+    return DeltaLake(LakeConfig(path=str(folder / "lake"), **options), "shop", spark=_no_spark)
 
 
 def _filled(source: Source, lake: Lake, row: Callable[..., Row]) -> dict[int, Any]:

@@ -23,7 +23,7 @@ def test_a_commit_that_is_refused_leaves_a_chunk_to_be_repeated(
     tmp_path: Path, refused: int
 ) -> None:
     """The change log is committed first; what no commit will name goes. The first two commits create the tables."""
-    lake = DeltaLake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")
+    lake = DeltaLake(LakeConfig(path=str(tmp_path / "lake")), "shop")
     source = Source(tmp_path / "landing", orders_schema())
     tx = source.begin()
     for number in range(5):

@@ -30,8 +30,9 @@ from cdc_core.errors import (
 from cdc_core.lake.apply.windows import _staged
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
+from cdc_core.lake.mirror.merge import KeyRule
 from cdc_core.lake.mirror.merge_audit import SentRows
-from cdc_core.lake.rows.executors import Reduction, StagedWindow, WindowStaging, names_of
+from cdc_core.lake.rows.executors import Reduction, StagedWindow, WindowStaging
 from cdc_core.lake.rows.staging import staged_by_executors
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.model.scn import Scn
@@ -135,7 +136,7 @@ def both(one: WindowStaging) -> tuple[pa.Table, pa.Table, StagedWindow, InProces
     threads = pa.Table.from_batches(list(batches), change_schema(one.decoder.schema))
     session = InProcess()
     found = one.run(session, committed, {}) if committed.count else StagedWindow(())
-    files = [pq.read_table(f"{one.changelog}/{name}") for name in names_of(found.files)]
+    files = [pq.read_table(f"{one.changelog}/{name}") for name in found.names]
     staged = pa.concat_tables([threads.schema.empty_table(), *files])
     assert [file.rows for file in found.files] == [file.num_rows for file in files]
     return threads.sort_by("_cdc_ordinal"), staged.sort_by("_cdc_ordinal"), found, session
@@ -189,24 +190,18 @@ def small_groups(write: Callable[..., None]) -> Callable[..., None]:
 
 def check_reduced(one: WindowStaging, found: StagedWindow, folder: Path, *, parts: int) -> None:
     """What is merged of the staged files, in parts by executors, is what threads make of it."""
-    schema, own, names = (
-        one.decoder.schema,
-        of_window(one.landed.window.scn_high),
-        names_of(found.files),
-    )
-    paths = [f"{one.changelog}/{name}" for name in names]
+    schema, own = one.decoder.schema, of_window(one.landed.window.scn_high)
+    paths = [f"{one.changelog}/{name}" for name in found.names]
     changes = LoggedChanges(pafs.LocalFileSystem(), paths, schema, own)
     absent = changes.facts().absent
     by_key = [(name, "ascending") for name in schema.key]
     threads = pa.concat_tables(list(merge_sources(changes, schema, absent))).sort_by(by_key)
     reduction = Reduction(
         changelog=one.changelog,
-        files=tuple(names),
-        schema=schema,
+        files=tuple(found.names),
+        rule=KeyRule(schema=schema, absent=absent),
         scn_high=one.landed.window.scn_high,
-        absent=absent,
         has_gaps=False,
-        read_scn=None,
         parts=parts,
         staging=str(folder / "staging"),
         facts={},
@@ -480,7 +475,7 @@ def opened(tmp_path: Path) -> Lake:
         stage_on_executors_from_rows=12,
         rewrite_mirrors_up_to_mb=0,
     )
-    return DeltaLake.open(config, "shop")
+    return DeltaLake(config, "shop")
 
 
 def fenced() -> None:

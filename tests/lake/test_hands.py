@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,8 @@ from tests.stage.landed import Source, orders_schema
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
-    opened = DeltaLake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")
-    yield opened
-    opened.close()
+def lake(tmp_path: Path) -> Lake:
+    return DeltaLake(LakeConfig(path=str(tmp_path / "lake")), "shop")
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def _no_spark(_config: LakeConfig) -> Any:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> DeltaLake:
-    return DeltaLake.open(LakeConfig(path=str(tmp_path / "lake")), "shop", spark=_no_spark)
+    return DeltaLake(LakeConfig(path=str(tmp_path / "lake")), "shop", spark=_no_spark)
 
 
 @pytest.fixture
@@ -125,14 +125,14 @@ def test_a_chunk_that_landed_long_ago_survives_somebodys_vacuum_before_its_commi
     long_ago = time.time() - 30 * 86_400
     for path in chunk.paths:
         os.utime(path, (long_ago, long_ago))
-    append = chunks._LoggedChunk.append
+    append = chunks._log
 
     def vacuumed(*args: Any) -> None:
         append(*args)
         for folder in _folders(tmp_path):
             DeltaTable(str(folder)).vacuum(168, dry_run=False, full=True)
 
-    monkeypatch.setattr(chunks._LoggedChunk, "append", vacuumed)
+    monkeypatch.setattr(chunks, "_log", vacuumed)
     chunk.apply(lake)
     assert [len(table) for table in _tables(tmp_path)] == [5, 5]
 

@@ -40,7 +40,7 @@ FLOAT = Column("RATE", "BINARY_DOUBLE", 8, 0, None, None, nullable=True)
 
 def _mirror(folder: Path, schema: TableSchema, *chunks: Sequence[Row]) -> MirrorFiles:
     """A mirror of one file for each chunk."""
-    lake = DeltaLake.open(LakeConfig(path=str(folder / "lake")), "shop")
+    lake = DeltaLake(LakeConfig(path=str(folder / "lake")), "shop")
     source = Source(folder / "landing", schema)
     tx = source.begin()
     for rows in chunks:

@@ -65,7 +65,7 @@ def _no_spark(_config: LakeConfig) -> Any:
 
 def _lake(folder: Path, **options: Any) -> Lake:
     """A lake in which only what needs no Spark works."""
-    return DeltaLake.open(LakeConfig(path=str(folder / "lake"), **options), "shop", spark=_no_spark)
+    return DeltaLake(LakeConfig(path=str(folder / "lake"), **options), "shop", spark=_no_spark)
 
 
 @pytest.fixture

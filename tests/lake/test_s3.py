@@ -233,7 +233,7 @@ def test_a_window_is_merged_on_s3_without_spark(tmp_path: Path) -> None:
 
 def merge_without_spark(path: str, folder: Path) -> None:
     """And never behind another writer's commit, which is put between our look at the mirror and our own."""
-    lake, source = DeltaLake.open(LakeConfig(path=path), "shop", spark=no_spark), Source(folder, orders_schema())  # fmt: skip
+    lake, source = DeltaLake(LakeConfig(path=path), "shop", spark=no_spark), Source(folder, orders_schema())  # fmt: skip
     tx = source.begin()
     first = [tx.insert(order(key)) for key in range(1, 4)]
     tx.commit()
@@ -258,7 +258,7 @@ def merge_without_spark(path: str, folder: Path) -> None:
 @pytest.mark.usefixtures("endpoint")
 def test_a_landed_chunk_is_copied_to_s3(tmp_path: Path) -> None:
     path = f"s3a://{BUCKET}/lake"
-    lake, source = DeltaLake.open(LakeConfig(path=path), "shop", spark=no_spark), Source(tmp_path, orders_schema())  # fmt: skip
+    lake, source = DeltaLake(LakeConfig(path=path), "shop", spark=no_spark), Source(tmp_path, orders_schema())  # fmt: skip
     tx = source.begin()
     tx.insert(order(1))
     tx.commit()

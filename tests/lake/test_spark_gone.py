@@ -88,7 +88,7 @@ def test_another_jvm_takes_the_place_of_one_that_ended(
     assert "lake.driver_memory" in out.value.hint
     assert SparkContext._gateway.proc.poll() is not None
     assert [one["ID"] for one in mirror(source.schema)] == [1, 2]
-    by_itself = DeltaLake.open(LakeConfig(path=str(tmp_path / "lake")), "shop")
+    by_itself = DeltaLake(LakeConfig(path=str(tmp_path / "lake")), "shop")
     large.apply(by_itself)  # what another JVM makes of it was seen above
     assert [one["ID"] for one in mirror(source.schema)] == [1, 2, 3]
 

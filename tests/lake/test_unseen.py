@@ -31,7 +31,7 @@ def _no_spark(_config: LakeConfig) -> Any:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """A lake in which only what needs no Spark works."""
-    return DeltaLake.open(
+    return DeltaLake(
         LakeConfig(path=str(tmp_path / "lake"), rewrite_mirrors_up_to_mb=0), "shop", spark=_no_spark
     )
 

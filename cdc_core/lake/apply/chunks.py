@@ -15,11 +15,8 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
-
-import pyarrow as pa
 
 from cdc_core.delta.appending import CommitInfo, NewFile, remove_file, write_file
 from cdc_core.delta.history import read_log
@@ -31,7 +28,7 @@ from cdc_core.lake.definitions.evolution import settle_schema
 from cdc_core.lake.mirror.merge import ReplaceRule
 from cdc_core.lake.mirror.write import MirrorChange, write
 from cdc_core.lake.table_context import TableWork
-from cdc_core.lake.tables import CHANGELOG_INDEXED, MIRROR_INDEXED
+from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.landing.manifest import ChunkManifest, moment_of
 from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.schema.table import TableSchema
@@ -73,10 +70,10 @@ def apply_chunk(
     removes = bool(asked) and manifest.scn <= reached
     moment = moment_of(manifest.landed) if "landed" in work.optional else None
     chunk = LandedChunk(manifest, paths, moment)
-    logged = _LoggedChunk(work, chunk, landed, schema, metadata, (app, 1))
-    with _mirror_files(work, chunk, schema) as files:
+    with _mirror_files(work, chunk, landed, schema) as files:
         if changelog is None or app not in changelog.transactions:
-            logged.append((asked or ()) if removes else ())
+            info = work.info("appending a chunk to the change log", metadata, (app, 1))
+            _log(work, chunk, landed, schema, info, (asked or ()) if removes else ())
     if files is not None:
         info = work.info("appending a chunk to the mirror", metadata, (app, 1))
         info = info.saying(alone_at=mirror.version)
@@ -97,44 +94,27 @@ def apply_chunk(
     return replaced_report(work, taken, manifest.rows, started)
 
 
-@dataclass(frozen=True, slots=True)
-class _LoggedChunk:
-    """A chunk on its way into the change log, whose columns ``schema`` are; ``rows`` has all of
-    them."""
-
-    work: TableWork
-    chunk: LandedChunk
-    rows: ChunkRows
-    schema: TableSchema
-    metadata: str
-    txn: tuple[str, int]
-
-    def append(self, asked: Sequence[Sequence[Any]]) -> None:
-        """Append the chunk's rows in one commit; of keys that were ``asked`` for and that the chunk
-        lacks, deletions too."""
-        work, manifest, columns = self.work, self.chunk.manifest, change_schema(self.schema)
-        files = None if asked else changelog_files(work, self.chunk, self.schema)
-        if files is not None:
-            work.commit_written(work.changelog, columns, files, self._info, rows=manifest.rows)
-            return
-        changes, count = self._encoded(asked)
-        work.append_rows(
-            work.changelog, columns, changes, self._info, indexed=CHANGELOG_INDEXED, rows=count
-        )
-
-    def _encoded(self, asked: Sequence[Sequence[Any]]) -> tuple[Iterator[pa.RecordBatch], int]:
-        """The rows of the change log, and how many there are."""
-        chunk, schema, scn = self.chunk, self.schema, self.chunk.manifest.scn
-        rows = self.rows.as_changes(chunk.name, scn, chunk.moment, ordinal=chunk.ordinal)
-        if not asked:
-            return rows, chunk.manifest.rows
-        gone = asked_keys(self.work, scn, schema, self.rows.keys(), asked)
+def _log(
+    work: TableWork,
+    chunk: LandedChunk,
+    rows: ChunkRows,
+    schema: TableSchema,
+    info: CommitInfo,
+    asked: Sequence[Sequence[Any]],
+) -> None:
+    """Append the chunk's rows to the change log, whose columns ``schema`` are, in one commit; of
+    keys that were ``asked`` for and that the chunk lacks, deletions too."""
+    count, scn = chunk.manifest.rows, chunk.manifest.scn
+    files = None if asked else changelog_files(work, chunk, schema)
+    if files is not None:
+        work.commit_written(work.changelog, change_schema(schema), files, info, rows=count)
+        return
+    changes = rows.as_changes(chunk.name, scn, chunk.moment, ordinal=chunk.ordinal)
+    if asked:
+        gone = asked_keys(work, scn, schema, rows.keys(), asked)
         deleted = deletions(gone.to_batches(), chunk.name, scn, schema, chunk.moment)
-        return chain(rows, deleted), chunk.manifest.rows + gone.num_rows
-
-    @property
-    def _info(self) -> CommitInfo:
-        return self.work.info("appending a chunk to the change log", self.metadata, self.txn)
+        changes, count = chain(changes, deleted), count + gone.num_rows
+    work.append_changes(schema, changes, info, rows=count)
 
 
 def _metadata(work: TableWork, manifest: ChunkManifest, scn_high: int) -> str:
@@ -152,7 +132,7 @@ def _metadata(work: TableWork, manifest: ChunkManifest, scn_high: int) -> str:
 
 @contextmanager
 def _mirror_files(
-    work: TableWork, chunk: LandedChunk, schema: TableSchema
+    work: TableWork, chunk: LandedChunk, rows: ChunkRows, schema: TableSchema
 ) -> Iterator[Future[Sequence[NewFile]] | None]:
     """The files to append to the mirror; rows that have to be encoded are while the block appends
     to the change log. None if the rows cannot be appended. If the block ends with an error, the
@@ -171,9 +151,7 @@ def _mirror_files(
 
     def encoded() -> Sequence[NewFile]:
         columns = mirror_schema(schema)
-        found = ChunkRows(chunk.paths, chunk.manifest.schema, schema).as_mirror(
-            chunk.manifest.scn, ordinal=chunk.ordinal
-        )
+        found = rows.as_mirror(said.scn, ordinal=chunk.ordinal)
         file = write_file(work.mirror, columns, found, columns.names[:MIRROR_INDEXED])
         return () if file is None else (file,)
 

@@ -23,12 +23,11 @@ the mirror did not have: it is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.delta.history import DeltaLog, read_log
@@ -38,8 +37,8 @@ from cdc_core.lake.definitions.altering import commit_properties
 from cdc_core.lake.definitions.defaults import sql_literal
 from cdc_core.lake.definitions.evolution import known_schema
 from cdc_core.lake.mirror.merge import KeyRule
-from cdc_core.lake.mirror.merge_audit import check_removed
-from cdc_core.lake.mirror.write import MirrorChange, MirrorCommit, write
+from cdc_core.lake.mirror.merge_audit import SentReplacement
+from cdc_core.lake.mirror.write import MirrorCommit, write
 from cdc_core.lake.rows.derivation import derived_before
 from cdc_core.lake.rows.logged_changes import files_of, logged_changes
 from cdc_core.lake.rows.spark_reading import layer_sql
@@ -48,7 +47,6 @@ from cdc_core.lake.rows.window_rows import WindowRows
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
-    CHANGELOG_INDEXED,
     PARTITIONS_PROPERTY,
     listed,
     quote_name,
@@ -63,8 +61,8 @@ from cdc_core.schema.table import Column, TableSchema
 from cdc_core.schema.types import arrow_type
 from cdc_core.spark.session import translated
 from cdc_core.stage.changes import of_window
-from cdc_core.stage.layout import COMMIT_SCN, change_schema, mirror_schema
-from cdc_core.stage.snapshot import absent_of_keys, key_images, repeated
+from cdc_core.stage.layout import COMMIT_SCN, mirror_schema
+from cdc_core.stage.snapshot import absent_of_keys, image_rows, key_images
 
 
 def empty_partitions(
@@ -107,21 +105,21 @@ def empty_partitions(
             found = sum(part.rows for part in parts)
             if found:
                 gone = chain.from_iterable(part.batches(list(schema.key)) for part in parts)
-                work.append_rows(
-                    work.changelog,
-                    change_schema(schema),
-                    _deletions(gone, truncation, schema, work),
-                    work.info(
-                        "appending deletions to the change log",
-                        metadata,
-                        (work.partitions_app, scn),
-                    ),
-                    indexed=CHANGELOG_INDEXED,
-                    rows=found,
-                )
+                absent = absent_of_keys(schema)
+                values = change_values(truncation, schema, work) | {
+                    "_cdc_op": "d",
+                    "_cdc_absent": absent,
+                    "_cdc_before_absent": absent,
+                    "_cdc_skipped": truncation.skipped,
+                }
+                changes = image_rows("before", key_images(gone, schema), values, schema)
+                doing = "appending deletions to the change log"
+                info = work.info(doing, metadata, (work.partitions_app, scn))
+                work.append_changes(schema, changes, info, rows=found)
     written = None if mirrored_rows == 0 else _delete(work, schema, scn, metadata)
     if written is not None:
-        check_removed(written.counts, mirrored_rows, work.facts(scn=scn))
+        sent = SentReplacement(schema, work.facts(scn=scn), there=mirrored_rows or 0)
+        sent.check(written.counts)
     deleted = sum(one["num_deleted_rows"] for one in written.counts) if written else 0
     info = work.info("altering a Delta table", metadata)
     commit_properties(work, work.changelog, {PARTITIONS_PROPERTY: str(scn)}, info)
@@ -148,15 +146,12 @@ def _delete(work: TableWork, schema: TableSchema, scn: int, metadata: str) -> Mi
             files=files,
             found=found,
             scn_high=scn,
-            schema=schema,
-            read_scn=None,
+            rule=KeyRule(schema=schema, absent=found.absent, covered_scn=scn),
             has_gaps=True,
             facts=work.facts(scn=scn),
         )
-        rule = KeyRule(schema=schema, absent=found.absent, covered_scn=scn)
         info = work.info("deleting the rows of partitions", metadata, (work.partitions_app, scn))
-        change = MirrorChange(rows=rows, rule=rule, commit=info, bounds=found.bounds)
-        return write(work, change)
+        return write(work, rows.change(info))
 
 
 @contextmanager
@@ -260,24 +255,3 @@ def rows_sql(rows: PartitionRows, schema: TableSchema) -> str:
         return sql_literal(bound_value(text, kind), kind)
 
     return rows_condition(rows, schema, quote_name, literal)
-
-
-def _deletions(
-    keys: Iterable[pa.RecordBatch], truncation: Truncation, schema: TableSchema, work: TableWork
-) -> Iterator[pa.RecordBatch]:
-    """``d`` rows of the change log; they carry the key alone."""
-    absent, target = absent_of_keys(schema), change_schema(schema)
-    values = change_values(truncation, schema, work) | {
-        "_cdc_op": "d",
-        "_cdc_absent": absent,
-        "_cdc_before_absent": absent,
-        "_cdc_skipped": truncation.skipped,
-    }
-    for image in key_images(keys, schema):
-        columns = [
-            image.cast(one.type)
-            if one.name == "before"
-            else repeated(values.get(one.name), len(image), one.type)
-            for one in target
-        ]
-        yield pa.RecordBatch.from_arrays(columns, schema=target)

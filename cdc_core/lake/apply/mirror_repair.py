@@ -129,7 +129,7 @@ def find_different(
             work, session, changes, schema, position=position, covered_scn=covered_scn,
             is_late=is_late,
         )  # fmt: skip
-        sent = SentRows.of_frame(frame, schema, None, facts, are_different=True)
+        sent = SentRows.of_frame(frame, schema, None, facts).as_truth()
         [lacking] = frame.selectExpr("ARRAY_DISTINCT(FLATTEN(COLLECT_SET(_cdc_missing)))").collect()
     return MirrorDifferences(sent, tuple(lacking[0]), frame=frame)
 

@@ -29,10 +29,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from cdc_core.delta.history import filesystem_of, newest_commits, read_log
-from cdc_core.delta.log_files import data_file
+from cdc_core.delta.history import newest_commits, read_log
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import ANY_TABLE, DuplicateKeyError
 from cdc_core.lake.apply.replacing import ReplacingRows, later_keys, replaced_report
@@ -44,14 +42,12 @@ from cdc_core.lake.rows.logged_changes import (
     ALL_WINDOWS,
     keys_of_rows,
     mirror_parts,
-    reading_layer,
     rows_sql,
 )
 from cdc_core.lake.rows.spark_reading import layer_sql
 from cdc_core.lake.rows.staging import found_rows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import (
-    CHANGELOG_INDEXED,
     delta,
     listed,
     of_image,
@@ -63,7 +59,7 @@ from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import translated
 from cdc_core.stage.changes import OwnRows
 from cdc_core.stage.difference import rows_of_keys, rows_of_other_keys
-from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, change_schema, mirror_schema
+from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
 from cdc_core.stage.snapshot import are_double, deletions
 
 KEYS_IN_HAND_MAX = 1_000_000
@@ -102,14 +98,9 @@ def delete_missing_keys(
         with _missing_keys(work, schema, snapshot_id, scn_lowest) as (found, keys):
             if found == 0:
                 return TableApplied(table=work.table, seconds=time.monotonic() - started)
-            work.append_rows(
-                work.changelog,
-                change_schema(schema),
-                deletions(keys, name, scn_lowest, schema),
-                work.info("appending deletions to the change log", metadata, (app, 1)),
-                indexed=CHANGELOG_INDEXED,
-                rows=found,
-            )
+            changes = deletions(keys, name, scn_lowest, schema)
+            info = work.info("appending deletions to the change log", metadata, (app, 1))
+            work.append_changes(schema, changes, info, rows=found)
     rows = ReplacingRows(work, schema, name, scn_lowest, there=found)
     info = work.info("deleting what is gone", metadata, (app, 1))
     rule = ReplaceRule(schema, scn_lowest)
@@ -124,8 +115,7 @@ def _missing_keys(
     """Keys of the mirror that no chunk of the snapshot has, and that nothing above the SCN has
     touched: how many, and they themselves."""
     if work.has_few_rows(KEYS_IN_HAND_MAX):
-        columns = pa.schema([mirror_schema(schema).field(name) for name in schema.key])
-        there = pa.concat_tables(mirror_parts(work, columns, scn))
+        there = pa.concat_tables(mirror_parts(work, _key_columns(schema), scn))
         own = _read_or_later(snapshot_id, scn)
         for keys in keys_of_rows(work, schema, own, ALL_WINDOWS):
             there = rows_of_other_keys(there, keys)
@@ -188,30 +178,14 @@ def _has_double_keys(work: TableWork, schema: TableSchema) -> bool:
     Spark."""
     rows = count_rows(work.mirror)
     if rows is not None and rows <= KEYS_IN_HAND_MAX:
-        return are_double(_keys_in_files(work, schema))
+        return are_double(pa.concat_tables(mirror_parts(work, _key_columns(schema))))
     query = f"SELECT 1 FROM {delta(work.mirror)} GROUP BY {listed(schema.key)} HAVING COUNT(*) > 1 LIMIT 1"
     with translated("looking for double keys", **work.facts()):
         return not work.session_for(rows or 0).sql(query).isEmpty()
 
 
-def _keys_in_files(work: TableWork, schema: TableSchema) -> pa.Table:
-    """The key columns of all rows of a mirror whose files are as they were appended."""
-    from deltalake import DeltaTable
-
-    filesystem, root = filesystem_of(work.mirror)
-    with reading_layer(work, "mirror"):
-        names = pa.table(DeltaTable(work.mirror).get_add_actions())["path"].to_pylist()
-    kinds = pa.schema([mirror_schema(schema).field(name) for name in schema.key])
-    called = work.require_mirror().file_names
-    wanted = [called.of(name) for name in schema.key]
-    found = []
-    for name in names:
-        with (
-            reading_layer(work, "mirror"),
-            filesystem.open_input_file(data_file(root, name)) as file,
-        ):
-            found.append(called.from_files(pq.read_table(file, columns=wanted)).cast(kinds))
-    return pa.concat_tables([kinds.empty_table(), *found])
+def _key_columns(schema: TableSchema) -> pa.Schema:
+    return pa.schema([mirror_schema(schema).field(name) for name in schema.key])
 
 
 def double_keys(work: TableWork, schema: TableSchema, where: str) -> DuplicateKeyError:

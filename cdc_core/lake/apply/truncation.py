@@ -33,7 +33,6 @@ from cdc_core.lake.mirror.write import ChangeRows, MirrorChange, MirrorCommit, w
 from cdc_core.lake.rows.staging import StagedRows, staged_rows
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
-from cdc_core.lake.tables import CHANGELOG_INDEXED
 from cdc_core.model.partition_rows import PartitionRows
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import SCN_MAX, Scn, ScnWindow
@@ -79,14 +78,8 @@ def truncate(
     if is_new:
         refuse_equal(work, scn, transactions_paths)
         doing, txn = "appending a TRUNCATE to the change log", (work.truncation_app, scn)
-        work.append_rows(
-            work.changelog,
-            change_schema(schema),
-            iter([_row(truncation, schema, work)]),
-            work.info(doing, work.metadata("truncate", scn), txn),
-            indexed=CHANGELOG_INDEXED,
-            rows=1,
-        )
+        info = work.info(doing, work.metadata("truncate", scn), txn)
+        work.append_changes(schema, [_row(truncation, schema, work)], info, rows=1)
     written = settle_truncation(work)
     gone = sum(one["num_deleted_rows"] for one in written.counts) if written else 0
     quarantine = QuarantineTable(work)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from cdc_core.delta.appending import CommitInfo, FileChanges, commit_files, write_file
 from cdc_core.delta.history import read_log
@@ -25,22 +24,18 @@ from cdc_core.lake.apply.mirror_repair import find_different
 from cdc_core.lake.definitions.evolution import check_mirror, settle_schema
 from cdc_core.lake.mirror.merge import KeyRule, merge_report
 from cdc_core.lake.mirror.write import MirrorChange, write
-from cdc_core.lake.rows.executors import (
-    StagedWindow,
-    WindowStaging,
-    names_of,
-)
+from cdc_core.lake.rows.executors import StagedWindow, WindowStaging
 from cdc_core.lake.rows.logged_changes import files_of, logged_changes
 from cdc_core.lake.rows.window_rows import WindowRows
 from cdc_core.lake.side_tables.quarantine import QuarantineTable
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.table_part import ApplyRules, MirrorState, TablePart
 from cdc_core.lake.tables import CHANGELOG_INDEXED
-from cdc_core.landing.manifest import WindowManifest, moment_of
+from cdc_core.landing.manifest import moment_of
 from cdc_core.model.reports import TableApplied
 from cdc_core.model.scn import ScnWindow
 from cdc_core.schema.table import TableSchema
-from cdc_core.stage.changes import ChangeFacts, LoggedChanges, of_window
+from cdc_core.stage.changes import ChangeFacts, of_window
 from cdc_core.stage.committed import CommittedTransactions
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import change_schema
@@ -51,12 +46,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def apply_window(
-    work: TableWork,
-    part: TablePart,
-    state: MirrorState,
-    rules: ApplyRules,
-    *,
-    decode: Callable[[Any, TableSchema], Any],
+    work: TableWork, part: TablePart, state: MirrorState, rules: ApplyRules
 ) -> TableApplied:
     """Append the window's changes to the change log and merge them into the mirror.
 
@@ -91,24 +81,22 @@ def apply_window(
     files = _files_of(work, schema, window.scn_high, done.changelog_scn)
     appended: StagedWindow | None = None
     if not files:
-        decoder = _decoder(work, part, rules, schema, decode)
+        decoder = _decoder(work, part, rules, schema)
         sieve = _sieve(decoder, quarantine, rules, state.covered_scn)
         task_rows = work.task_rows(committed.rows)
         staging = WindowStaging(part.landed, decoder, work.changelog, task_rows)
         appended = _staged(work, staging, committed, sieve)
         _append_changes(work, window, decoder.schema, appended, quarantine, sieve)
-        files = names_of(appended.files)
+        files = appended.names
     put = quarantine.counts()
     staged_at = time.monotonic()
     found = TableApplied(table=work.table, seconds=time.monotonic() - started)
     if files:  # not everything was taken back, or went into quarantine
         merging = _Merging(
             work=work,
-            window=window,
-            said=_source_facts(part.manifest, is_late=committed.late > 0),
+            part=part,
+            state=state,
             schema=schema,
-            covered_scn=state.covered_scn,
-            read_scn=window.scn_high if part.is_inexact else state.read_scn,
             is_late=committed.late > 0,
             has_gaps=bool(put) or part.is_inexact,
         )
@@ -152,16 +140,11 @@ def _settled(work: TableWork, part: TablePart, position: int | None) -> TableSch
 
 
 def _decoder(
-    work: TableWork,
-    part: TablePart,
-    rules: ApplyRules,
-    schema: TableSchema,
-    decode: Callable[[Any, TableSchema], Any],
+    work: TableWork, part: TablePart, rules: ApplyRules, schema: TableSchema
 ) -> ChangeDecoder:
     return ChangeDecoder(
         schema,
         part.window.scn_high,
-        decode,
         tuple(part.earlier),
         part.schema.excluded,
         optional=work.optional,
@@ -225,7 +208,7 @@ def _check_appended(
     where: Mapping[str, object], changes: int, appended: StagedWindow | None
 ) -> None:
     """What is read back from the change log is what was written to it a moment ago."""
-    rows = changes if appended is None else sum(file.rows for file in appended.files)
+    rows = changes if appended is None else appended.rows
     if rows != changes:
         raise RowCountError(
             "the change log does not give back as many changes as were written to it; the mirror was not changed",
@@ -241,28 +224,16 @@ def _metadata(work: TableWork, window: ScnWindow, **more: object) -> str:
     return work.metadata("window", window.scn_high, **facts)
 
 
-def _source_facts(manifest: WindowManifest, *, is_late: bool) -> dict[str, object]:
-    """What a window's commit to the mirror says for readers of the Delta log alone: the time of the
-    window's end in Oracle, and the lowest SCN of the commits that belong to earlier windows."""
-    ended = manifest.planned.ended
-    return {
-        **({} if ended is None else {"ended": ended}),
-        **({"late_scn": manifest.late_scn} if is_late else {}),
-    }
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Merging:
-    """How one window's changes become a change of the mirror. ``said`` is what else the commit says
-    of the window. ``is_late``: some of its commits belong to earlier windows; ``has_gaps``: changes
-    of the table went into quarantine, or come with a later window."""
+    """How a table's part of a window becomes a change of its mirror. ``is_late``: some of its
+    commits belong to earlier windows; ``has_gaps``: changes of the table went into quarantine, or
+    come with a later window."""
 
     work: TableWork
-    window: ScnWindow
-    said: Mapping[str, object]
+    part: TablePart
+    state: MirrorState
     schema: TableSchema
-    covered_scn: int
-    read_scn: int | None
     is_late: bool
     has_gaps: bool
 
@@ -271,66 +242,67 @@ class _Merging:
     ) -> TableApplied:
         """Merge what these files of the change log have of the window; ``appended`` was written a
         moment ago."""
-        own = of_window(self.window.scn_high)
-        with logged_changes(self.work.changelog, self.schema, own, files) as changes:
-            facts = changes.facts()
-            where = self.work.facts(window=self.window.key)
-            _check_appended(where, facts.changes, appended)
-            written = write(self.work, self._change(changes, files, facts, where))
-        report = merge_report(self.work.table, written.counts, facts.changes, started, written.how)
-        return replace(report, operations=facts.operations, events_skipped=facts.skipped)
-
-    def _change(
-        self,
-        changes: LoggedChanges,
-        files: Sequence[str],
-        found: ChangeFacts,
-        where: dict[str, object],
-    ) -> MirrorChange:
-        """What is to become of the mirror's rows."""
-        work, scn_high = self.work, self.window.scn_high
-        info = CommitInfo(
-            doing="merging a window into the mirror",
-            metadata=_metadata(
-                work,
-                self.window,
-                changes=found.changes,
-                operations=dict(found.operations),
-                skipped=dict(found.skipped),
-                **self.said,
-            ),
-            txn=(work.window_app, scn_high),
-            facts=where,
-        )
-        if self.is_late:
-            different = find_different(
-                work,
-                self.schema,
-                scn_high,
-                position=scn_high,
-                covered_scn=self.covered_scn,
-                facts=where,
-                is_late=True,
+        work, window = self.work, self.part.window
+        where = work.facts(window=window.key)
+        own = of_window(window.scn_high)
+        with logged_changes(work.changelog, self.schema, own, files) as changes:
+            found = changes.facts()
+            _check_appended(where, found.changes, appended)
+            rule = KeyRule(
+                schema=self.schema,
+                absent=found.absent,
+                covered_scn=self.state.covered_scn,
+                read_scn=window.scn_high if self.part.is_inexact else self.state.read_scn,
             )
-            return different.change(self.schema, info, self.covered_scn)
-        rows = WindowRows(
-            work=work,
-            changes=changes,
-            files=files,
-            found=found,
-            scn_high=scn_high,
-            schema=self.schema,
-            read_scn=self.read_scn,
-            has_gaps=self.has_gaps,
+            rows = WindowRows(
+                work=work,
+                changes=changes,
+                files=files,
+                found=found,
+                scn_high=window.scn_high,
+                rule=rule,
+                has_gaps=self.has_gaps,
+                facts=where,
+            )
+            info = self._info(found, where)
+            written = write(work, self._late(info) if self.is_late else rows.change(info))
+        report = merge_report(work.table, written.counts, found.changes, started, written.how)
+        return replace(report, operations=found.operations, events_skipped=found.skipped)
+
+    def _info(self, found: ChangeFacts, where: dict[str, object]) -> CommitInfo:
+        """What the commit carries: for readers of the Delta log alone, too, the time of the
+        window's end in Oracle, and the lowest SCN of the commits that belong to earlier windows."""
+        work, window, manifest = self.work, self.part.window, self.part.manifest
+        ended = manifest.planned.ended
+        metadata = _metadata(
+            work,
+            window,
+            changes=found.changes,
+            operations=dict(found.operations),
+            skipped=dict(found.skipped),
+            **({} if ended is None else {"ended": ended}),
+            **({"late_scn": manifest.late_scn} if self.is_late else {}),
+        )
+        return CommitInfo(
+            doing="merging a window into the mirror",
+            metadata=metadata,
+            txn=(work.window_app, window.scn_high),
             facts=where,
         )
-        rule = KeyRule(
-            schema=self.schema,
-            absent=found.absent,
-            covered_scn=self.covered_scn,
-            read_scn=self.read_scn,
+
+    def _late(self, info: CommitInfo) -> MirrorChange:
+        """The window's keys, derived from the whole change log."""
+        scn, covered_scn = self.part.window.scn_high, self.state.covered_scn
+        different = find_different(
+            self.work,
+            self.schema,
+            scn,
+            position=scn,
+            covered_scn=covered_scn,
+            facts=info.facts,
+            is_late=True,
         )
-        return MirrorChange(rows=rows, rule=rule, commit=info, bounds=found.bounds)
+        return different.change(self.schema, info, covered_scn)
 
 
 def _check_order(

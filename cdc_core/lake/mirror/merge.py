@@ -68,7 +68,7 @@ class MergeRule(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRule:
+class KeyRule(MergeRule):
     """The apply rule of rows with a key.
 
     Attributes:
@@ -94,15 +94,12 @@ class KeyRule:
 
     @property
     def columns(self) -> TableSchema:
-        """The mirror's columns."""
         return self.schema
 
     def near(self, bounds: Bounds) -> Bounds:
-        """The same bounds."""
         return bounds
 
     def in_arrow(self, rows: pa.Table) -> Merge:
-        """The rule for these rows, by columns."""
         return WindowMerge(
             rows,
             self.schema,
@@ -113,29 +110,26 @@ class KeyRule:
         )
 
     def statement(self, mirror: str, source: str, *, inserts: bool = True) -> str:
-        """MERGE of a view into the Delta table in a folder."""
         return merge_sql(mirror, source, self, inserts=inserts)
 
 
 @dataclass(frozen=True, slots=True)
 class TruncationRule:
-    """The one row is a TRUNCATE: rows of the mirror from before its commit SCN go."""
+    """A :class:`MergeRule`: the one row is a TRUNCATE, and rows of the mirror from before its
+    commit SCN go."""
 
     columns: TableSchema
     scn: int
 
     def near(self, bounds: Bounds) -> Bounds:
-        """All rows may go."""
         del bounds
-        return {}
+        return {}  # all rows may go
 
     def in_arrow(self, rows: pa.Table) -> Merge:
-        """The rule, by columns."""
         del rows
         return TruncationMerge(self.scn, self.columns)
 
     def statement(self, mirror: str, source: str, *, inserts: bool = True) -> str:
-        """MERGE of a view into the Delta table in a folder."""
         del inserts
         return (
             f"MERGE INTO {delta(mirror)} t USING {source} s ON t.{COMMIT_SCN} < s.{COMMIT_SCN}"
@@ -145,22 +139,19 @@ class TruncationRule:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceRule:
-    """The rows come in the place of whatever the mirror has of their keys, up to an SCN where one
-    is given: what is from behind it stays."""
+    """A :class:`MergeRule`: the rows come in the place of whatever the mirror has of their keys, up
+    to an SCN where one is given: what is from behind it stays."""
 
     columns: TableSchema
     scn: int | None = None
 
     def near(self, bounds: Bounds) -> Bounds:
-        """The same bounds."""
         return bounds
 
     def in_arrow(self, rows: pa.Table) -> Merge:
-        """The rule for these rows, by columns."""
         return ReplaceMerge(rows, self.columns, self.scn)
 
     def statement(self, mirror: str, source: str, *, inserts: bool = True) -> str:
-        """MERGE of a view into the Delta table in a folder."""
         return replace_sql(mirror, source, self.columns, self.scn, inserts=inserts)
 
 

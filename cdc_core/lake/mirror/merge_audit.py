@@ -60,11 +60,8 @@ class SentRows:
             RowCountError: A key is there twice.
         """
         found = cls(schema, None, facts)
-        found._check_keys(_count_keys(rows, found._key), len(rows))
-        found.rows = pc.sum(pc.equal(rows["_cdc_kind"], "row")).as_py() or 0
-        found.gone = len(rows) - found.rows
-        found.surely, found.surely_gone = found.rows, found.gone
-        return found
+        [_] = found.counting(iter([rows]))
+        return found.as_truth()
 
     @classmethod
     def of_frame(
@@ -73,14 +70,8 @@ class SentRows:
         schema: TableSchema,
         read_scn: int | None,
         facts: Mapping[str, object],
-        *,
-        are_different: bool = False,
     ) -> SentRows:
         """The source that a DataFrame holds, which is computed already.
-
-        Args:
-            are_different: The mirror has none of these rows and all of these deleted keys, and
-                MERGE takes the source as the truth.
 
         Raises:
             RowCountError: A key is there twice.
@@ -93,10 +84,10 @@ class SentRows:
             f"COUNT(DISTINCT STRUCT({listed(schema.key)})) AS keys",
         ).collect()
         found = cls(schema, read_scn, facts)
-        found.take(counts.asDict(), are_different=are_different)
+        found.take(counts.asDict())
         return found
 
-    def take(self, counts: Mapping[str, int], *, are_different: bool) -> None:
+    def take(self, counts: Mapping[str, int]) -> None:
         """Learn what a DataFrame holds: ``rows_sent``, ``keys_gone``, ``rows_newer`` (of the rows)
         and ``keys``.
 
@@ -105,8 +96,13 @@ class SentRows:
         """
         self.rows, self.gone = counts["rows_sent"], counts["keys_gone"]
         self._check_keys(counts["keys"], self.rows + self.gone)
-        self.surely = self.rows if are_different else counts["rows_newer"]
-        self.surely_gone = self.gone if are_different else 0
+        self.surely = counts["rows_newer"]
+
+    def as_truth(self) -> SentRows:
+        """The same where the mirror has none of these rows and all of the deleted keys, and MERGE
+        takes the source as the truth."""
+        self.surely, self.surely_gone = self.rows, self.gone
+        return self
 
     def counting(self, parts: Iterator[pa.Table]) -> Iterator[pa.Table]:
         """The same parts, in the columns of ``stage.reduction.merge_source``.
@@ -150,16 +146,14 @@ class SentRows:
         deleted = row["num_deleted_rows"]
         took_rows = self.surely <= written <= self.rows
         if not (took_rows and self.surely_gone <= deleted <= self.gone):
-            raise RowCountError(
-                "MERGE reported other row counts than Redolake sent",
-                hint="`redolake table rebuild OWNER.TABLE` rewrites the mirror from its change log. " + REPORT_HINT,
-                **self._facts,
+            raise _other_counts(
+                self._facts,
                 rows=self.rows,
                 surely=self.surely,
                 written=written,
                 gone=self.gone,
                 deleted=deleted,
-            )  # fmt: skip
+            )
 
     def _check_keys(self, keys: int, rows: int) -> None:
         if keys != rows:
@@ -231,38 +225,23 @@ class SentReplacement:
         inserted, updated = row["num_inserted_rows"], row["num_updated_rows"]
         deleted = row["num_deleted_rows"]
         if updated or inserted != self.rows or deleted < self._there:
-            raise RowCountError(
-                "MERGE reported other row counts than Redolake sent",
-                hint="`redolake table rebuild OWNER.TABLE` rewrites the mirror from its change log. " + REPORT_HINT,
-                **self._facts,
+            raise _other_counts(
+                self._facts,
                 rows=self.rows,
                 inserted=inserted,
                 updated=updated,
                 there=self._there,
                 deleted=deleted,
-            )  # fmt: skip
+            )
 
 
-def check_removed(counts: Sequence[Any], keys: int | None, facts: Mapping[str, object]) -> None:
-    """Hold what a MERGE that only deletes reports against the keys that it was sent; None where
-    they were found by an earlier attempt, so that windows may have deleted some since.
-
-    Raises:
-        RowCountError: Rows stay that were found to be gone, or others came or changed.
-    """
-    if not counts:
-        return
-    [row] = counts
-    came = row["num_inserted_rows"] + row["num_updated_rows"]
-    if came or row["num_deleted_rows"] < (keys or 0):
-        raise RowCountError(
-            "MERGE reported other row counts than Redolake sent",
-            hint="`redolake table rebuild OWNER.TABLE` rewrites the mirror from its change log. " + REPORT_HINT,
-            **facts,
-            keys=keys,
-            deleted=row["num_deleted_rows"],
-            came=came,
-        )  # fmt: skip
+def _other_counts(facts: Mapping[str, object], **numbers: object) -> RowCountError:
+    return RowCountError(
+        "MERGE reported other row counts than Redolake sent",
+        hint=f"`redolake table rebuild OWNER.TABLE` rewrites the mirror from its change log. {REPORT_HINT}",
+        **facts,
+        **numbers,
+    )
 
 
 def check_written(what: str, wanted: int, written: int, facts: Mapping[str, object]) -> None:

@@ -48,10 +48,10 @@ class ChangeRows(Protocol):
         """Why Spark alone can merge them; None where this process can."""
         ...
 
-    def inserted(self, mirror: MirrorFiles, covered_scn: int) -> AppendedRows | None:
+    def inserted(self, mirror: MirrorFiles) -> AppendedRows | None:
         """Those that come into a mirror which has none of their keys, in files of its folder; None
         where that is nothing to ask."""
-        del mirror, covered_scn
+        del mirror
         return None
 
     def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, Audit] | None:
@@ -142,7 +142,7 @@ def _append(mirror: MirrorFiles, change: MirrorChange) -> MirrorCommit | None:
     if not isinstance(rule, KeyRule) or rule.absent:
         return None
     unseen = unseen_keys(mirror, rule.schema, change.bounds)
-    found = None if unseen is None else change.rows.inserted(mirror, rule.covered_scn)
+    found = None if unseen is None else change.rows.inserted(mirror)
     if unseen is None or found is None:
         return None
     rows = unseen.append(found.files, change.commit)

@@ -14,24 +14,22 @@ version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import pyarrow as pa
 
 from cdc_core.delta.appending import NewFile, write_file
 from cdc_core.delta.history import filesystem_of
 from cdc_core.delta.storage import storing
 from cdc_core.lake.mirror.append_only import write_inserted
+from cdc_core.lake.mirror.merge import KeyRule
 from cdc_core.lake.mirror.merge_audit import SentRows
 from cdc_core.lake.rows.logged_changes import logged_changes
 from cdc_core.lake.rows.staging import write_staged
 from cdc_core.lake.tables import CHANGELOG_INDEXED
 from cdc_core.model.json_form import as_json
-from cdc_core.schema.table import TableSchema
 from cdc_core.spark.tasks import run_tasks
 from cdc_core.stage.changes import of_window
 from cdc_core.stage.committed import CommittedTransactions, LandedInput
@@ -49,6 +47,16 @@ class StagedWindow:
 
     files: tuple[NewFile, ...]
     unfit: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """The files' names."""
+        return [file.name for file in self.files]
+
+    @property
+    def rows(self) -> int:
+        """How many changes they have."""
+        return sum(file.rows for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,30 +118,24 @@ class Reduction:
     Attributes:
         changelog: The change log's folder …
         files: … and its files that hold the window.
-        schema: The table.
+        rule: What the rows do to those of the mirror.
         scn_high: The window.
-        absent: Columns that some change does not carry.
         has_gaps: Changes of the table are in quarantine.
-        read_scn: As of ``sent.Sent``.
         parts: In how many parts.
         staging: The folder for what is merged …
-        mirror: … or the mirror's, where its rows are to be appended, with …
-        covered_scn: … this lower bound.
+        mirror: … or the mirror's, where its rows are to be appended.
         facts: Source and table, for errors.
     """
 
     changelog: str
     files: tuple[str, ...]
-    schema: TableSchema
+    rule: KeyRule
     scn_high: int
-    absent: tuple[str, ...]
     has_gaps: bool
-    read_scn: int | None
     parts: int
     staging: str
     facts: dict[str, object]
     mirror: str | None = None
-    covered_scn: int = 0
 
     def merge_source(self, session: Any, sent: SentRows) -> list[str]:
         """Write the source of a MERGE under the staging folder; the paths of its files. ``sent``
@@ -144,13 +146,10 @@ class Reduction:
         found = self._run(session, sent)
         return [f"{self.staging}/{one['name']}" for one in found]
 
-    def inserted(
-        self, session: Any, sent: SentRows, mirror: str, covered_scn: int
-    ) -> list[NewFile]:
+    def inserted(self, session: Any, sent: SentRows, mirror: str) -> list[NewFile]:
         """Write the rows that come into the mirror into files of its folder, which no commit names
         yet."""
-        own = replace(self, mirror=mirror, covered_scn=covered_scn)
-        found = own._run(session, sent)
+        found = replace(self, mirror=mirror)._run(session, sent)
         return [NewFile(**one["file"]) for one in found if one["file"]]
 
     def _run(self, session: Any, sent: SentRows) -> list[dict[str, Any]]:
@@ -163,30 +162,16 @@ class Reduction:
 
     def __call__(self, number: int) -> dict[str, Any]:
         """Reduce the changes of one part of the keys."""
-        sent = SentRows(self.schema, self.read_scn, self.facts)
-        with logged_changes(
-            self.changelog, self.schema, of_window(self.scn_high), self.files
-        ) as changes:
-            rows = merge_part(
-                changes, self.schema, self.absent, number, self.parts, has_gaps=self.has_gaps
-            )
-        counted = sent.counting(iter([rows]))
-        done = self._stage(number, counted) if self.mirror is None else self._insert(counted)
-        return {**done, "sent": sent.counts}
-
-    def _stage(self, number: int, rows: Iterator[pa.Table]) -> dict[str, Any]:
+        schema, absent, own = self.rule.schema, self.rule.absent, of_window(self.scn_high)
+        sent = SentRows(schema, self.rule.read_scn, self.facts)
+        with logged_changes(self.changelog, schema, own, self.files) as changes:
+            rows = merge_part(changes, schema, absent, number, self.parts, has_gaps=self.has_gaps)
+        [rows] = sent.counting(iter([rows]))
+        if self.mirror is not None:
+            file = write_inserted(self.mirror, schema, iter([rows]), self.rule.covered_scn)
+            return {"file": as_json(file), "sent": sent.counts}
         filesystem, folder = filesystem_of(self.staging)
         name = f"{number:05d}-{uuid4()}.parquet"  # a task may run twice
         with storing("staging rows for Spark", **self.facts):
-            for table in rows:
-                write_staged(f"{folder}/{name}", filesystem, table)
-        return {"name": name}
-
-    def _insert(self, rows: Iterator[pa.Table]) -> dict[str, Any]:
-        file = write_inserted(self.mirror or "", self.schema, rows, self.covered_scn)
-        return {"file": as_json(file)}
-
-
-def names_of(files: Sequence[NewFile]) -> list[str]:
-    """The files' names."""
-    return [file.name for file in files]
+            write_staged(f"{folder}/{name}", filesystem, rows)
+        return {"name": name, "sent": sent.counts}
