@@ -255,6 +255,30 @@ class StandbySite:
     deleted: set[tuple[int, int]] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
+class Logon:
+    """Who begins a session, as the client says it.
+
+    Attributes:
+        user: Whose session it is, in upper case.
+        service: Leads to a container; without one, to the database's own.
+        proxy: The authenticated user who works for ``user``; empty for ``user`` itself.
+        as_sysdba: The session is SYS's then.
+        program, machine, os_user, terminal, driver: Of the client, for V$ views.
+    """
+
+    user: str
+    _: KW_ONLY
+    service: str = ""
+    proxy: str = ""
+    as_sysdba: bool = False
+    program: str = ""
+    machine: str = ""
+    os_user: str = "oracle"
+    terminal: str = "unknown"
+    driver: str = ""
+
+
 class EngineSession(Protocol):
     """One database session: its transaction, NLS settings, container, LogMiner state. Used by one
     thread at a time, but for ``interrupt``, which any thread may call."""
@@ -273,10 +297,6 @@ class EngineSession(Protocol):
         ``NLS_TIMESTAMP_TZ_FORMAT``, ``NLS_NUMERIC_CHARACTERS``, ``TIME_ZONE`` (as ``+00:00``),
         ``CONTAINER`` (``CDB$ROOT`` or the PDB's name), ``CURRENT_SCHEMA``, ``EDITION``, ``DB_NAME``
         (of the whole database)."""
-
-    def set_client(self, *, os_user: str, terminal: str, driver: str = "") -> None:
-        """Note who works for the client's operating system, and where, and the name of the client's
-        driver."""
 
     def set_context(self, namespace: str, values: Mapping[str, str]) -> None:
         """Give attributes of an application context values; none at all clears it.
@@ -406,18 +426,9 @@ class Engine(Protocol):
         """Clear password of a user (name in upper case), None if the service's container has no
         such user or it is locked."""
 
-    def open_session(
-        self,
-        user: str,
-        *,
-        program: str,
-        machine: str,
-        service: str = "",
-        proxy: str = "",
-        as_sysdba: bool = False,
-    ) -> EngineSession:
-        """Start a session for an authenticated user, in the container that the service leads to, or
-        for the user for whom the authenticated ``proxy`` works. Who logs in AS SYSDBA is SYS then.
+    def open_session(self, logon: Logon) -> EngineSession:
+        """Start a session for an authenticated user, or for whom an authenticated proxy works, in
+        the container that the service leads to.
 
         Raises:
             OracleError: ORA-01045 without CREATE SESSION, ORA-28150 for a proxy that may not work

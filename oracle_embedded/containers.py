@@ -21,12 +21,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
-from oracle_embedded.api import BindMeta, EngineSession, OracleError, Outcome, Statement, Value
+from oracle_embedded.api import (
+    BindMeta,
+    EngineSession,
+    Logon,
+    OracleError,
+    Outcome,
+    Statement,
+    Value,
+)
 from oracle_embedded.database import OpenDatabase
 from oracle_embedded.engine.database import ROOT, Database
-from oracle_embedded.engine.run.security import SYS
 from oracle_embedded.engine.session import Session
 
 
@@ -68,25 +76,9 @@ class Containers:
         """As the container of the service has the user."""
         return self._own.password_of(user, service)
 
-    def open_session(
-        self,
-        user: str,
-        *,
-        program: str,
-        machine: str,
-        service: str = "",
-        proxy: str = "",
-        as_sysdba: bool = False,
-    ) -> EngineSession:
+    def open_session(self, logon: Logon) -> EngineSession:
         """Start a session in the container that the service leads to."""
-        session = self._own.open_session(
-            user,
-            program=program,
-            machine=machine,
-            service=service,
-            proxy=proxy,
-            as_sysdba=as_sysdba,
-        )
+        session = self._own.open_session(logon)
         return cast(EngineSession, MovingSession(session, self._own, self._beside))
 
     def close(self) -> None:
@@ -147,15 +139,7 @@ class MovingSession:
         before = self._present
         found = self._been.get(name)
         if found is None:
-            found = self._beside[name].open_session(
-                before.username,
-                program=before.program,
-                machine=before.machine,
-                service=name,
-                proxy=before.proxy,
-                as_sysdba=before.username == SYS,
-            )
-            found.set_client(os_user=before.os_user, terminal=before.terminal, driver=before.driver)
+            found = self._beside[name].open_session(replace(before.logon, service=name))
             found.move = self._move
             self._been[name] = found
         found.container = name

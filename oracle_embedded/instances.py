@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oracle_embedded.api import EngineSession
+from oracle_embedded.api import EngineSession, Logon
 from oracle_embedded.database import OpenDatabase
 
 
@@ -31,29 +31,13 @@ class Instance:
         """Users and passwords are the database's."""
         return self._engine.password_of(user, service)
 
-    def open_session(
-        self,
-        user: str,
-        *,
-        program: str,
-        machine: str,
-        service: str = "",
-        proxy: str = "",
-        as_sysdba: bool = False,
-    ) -> EngineSession:
+    def open_session(self, logon: Logon) -> EngineSession:
         """Start a session of this instance.
 
         Raises:
             OracleError: ORA-01034 while the instance is down, and what the database refuses.
         """
-        session = self._engine.open_session(
-            user,
-            program=program,
-            machine=machine,
-            service=service,
-            proxy=proxy,
-            as_sysdba=as_sysdba,
-        )
+        session = self._engine.open_session(logon)
         try:
             self._redo.connect_session(session.session_id, self._thread)
         except BaseException:

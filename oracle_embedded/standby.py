@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oracle_embedded.api import EngineSession, StandbySite
+from oracle_embedded.api import EngineSession, Logon, StandbySite
 from oracle_embedded.database import OpenDatabase
 
 
@@ -31,25 +31,9 @@ class Standby:
         """Users and passwords are the primary's."""
         return self._engine.password_of(user, service)
 
-    def open_session(
-        self,
-        user: str,
-        *,
-        program: str,
-        machine: str,
-        service: str = "",
-        proxy: str = "",
-        as_sysdba: bool = False,
-    ) -> EngineSession:
+    def open_session(self, logon: Logon) -> EngineSession:
         """Start a session that reads."""
-        session = self._engine.open_session(
-            user,
-            program=program,
-            machine=machine,
-            service=service,
-            proxy=proxy,
-            as_sysdba=as_sysdba,
-        )
+        session = self._engine.open_session(logon)
         session.standby = self.site
         return session
 

@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from cdc_core.errors import CdcError, ConfigError, OracleUnavailableError
+from oracle_embedded.api import Logon
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
 from oracle_embedded.likeness import Likeness
 from oracle_embedded.redo import RedoSettings, Wart
@@ -194,7 +195,7 @@ def ensure_users(database: OpenDatabase, schemas: Sequence[str]) -> Login:
                 "this is not a plain user name", hint="Use letters, digits and _.", user=name
             )
     owners = [name.upper() for name in schemas]
-    session = database.engine.open_session(ADMIN, program="redolake", machine="localhost")
+    session = database.engine.open_session(Logon(ADMIN, program="redolake", machine="localhost"))
     try:
         for owner in owners:
             if database.engine.password_of(owner) is None:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from oracle_embedded.api import (
     EngineSession,
+    Logon,
     OracleError,
     OraType,
     Procedure,
@@ -294,37 +295,30 @@ class Database:
     def _container_of(self, service: str) -> str:
         return ROOT if service == self.database_name else self.container_name
 
-    def open_session(
-        self,
-        user: str,
-        *,
-        program: str,
-        machine: str,
-        service: str = "",
-        proxy: str = "",
-        as_sysdba: bool = False,
-    ) -> Session:
+    def open_session(self, logon: Logon) -> Session:
         """Start a session."""
-        found = self._user_in(user, service)
-        if as_sysdba:
+        found = self._user_in(logon.user, logon.service)
+        if logon.as_sysdba:
             if found is None or "SYSDBA" not in found.privileges:
                 raise ora(1031)
-            user, found = SYS, self._user_in(SYS, service)
-        elif user == SYS:
+            logon = replace(logon, user=SYS)
+            found = self._user_in(SYS, logon.service)
+        elif logon.user == SYS:
             raise OracleError(28009, "connection as SYS should be as SYSDBA or SYSOPER")
-        if proxy and (found is None or proxy not in found.proxies):
+        if logon.proxy and (found is None or logon.proxy not in found.proxies):
             raise OracleError(28150, "proxy not authorized to connect as client")
         if found is None:
             raise OracleError(1017, "invalid username/password; logon denied")
         if found.locked:
             raise OracleError(28000, "The account is locked.")
-        if not self.security.has(user, "CREATE SESSION"):
-            raise OracleError(1045, f"user {user} lacks CREATE SESSION privilege; logon denied")
+        if not self.security.has(found.name, "CREATE SESSION"):
+            raise OracleError(
+                1045, f"user {found.name} lacks CREATE SESSION privilege; logon denied"
+            )
         session = Session(
-            self, found, next(self._session_numbers), secrets.randbelow(60000) + 1, program, machine
+            self, found, next(self._session_numbers), secrets.randbelow(60000) + 1, logon
         )
-        session.container = self._container_of(service)
-        session.proxy = proxy
+        session.container = self._container_of(logon.service)
         self.sessions[session.session_id] = session
         return session
 

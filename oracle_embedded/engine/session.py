@@ -13,6 +13,7 @@ from oracle_embedded.api import (
     BindMeta,
     ColumnMeta,
     LobCall,
+    Logon,
     ObjectShape,
     OracleError,
     OraType,
@@ -53,8 +54,7 @@ class Session:
         user: UserDef,
         session_id: int,
         serial: int,
-        program: str,
-        machine: str,
+        logon: Logon,
     ) -> None:
         self.database = database
         self.user = user
@@ -62,8 +62,7 @@ class Session:
         self.session_id = session_id
         self.serial = serial
         self.standby: StandbySite | None = None
-        self.program = program
-        self.machine = machine
+        self.logon = logon
         self.logon_time = database.store.now()
         self.schema = user.name
         self.container = database.container_name
@@ -80,8 +79,6 @@ class Session:
         self.current_values: dict[int, int] = {}
         self.closed = False
         self.round_trips = 0
-        self.os_user, self.terminal, self.driver = "oracle", "unknown", ""
-        self.proxy = ""
         self.edition = DEFAULT_EDITION
         self.shows_archived = False
         self.contexts: dict[str, dict[str, str]] = {}
@@ -347,11 +344,6 @@ class Session:
     def has_privilege(self, privilege: str) -> bool:
         """Does the user hold a system privilege or role?"""
         return self.database.security.has(self.username, privilege)
-
-    def set_client(self, *, os_user: str, terminal: str, driver: str = "") -> None:
-        """Note who works for the client's operating system, and where, and the name of the client's
-        driver."""
-        self.os_user, self.terminal, self.driver = os_user, terminal, driver
 
     def set_context(self, namespace: str, values: Mapping[str, str]) -> None:
         """Give attributes of an application context values; none at all clears it.

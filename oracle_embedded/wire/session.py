@@ -7,7 +7,7 @@ import socket
 import threading
 from dataclasses import dataclass
 
-from oracle_embedded.api import Engine, EngineSession, OracleError
+from oracle_embedded.api import Engine, EngineSession, Logon, OracleError
 from oracle_embedded.faults import FaultRegistry, LostConnectionFaultError
 from oracle_embedded.wire import connect, login
 from oracle_embedded.wire.calls import Calls, place_of
@@ -142,19 +142,18 @@ class WireSession:
             if second.mode & _AS_OTHERS:
                 raise OracleError(1031, "insufficient privileges")
             served = second.parameters.get("PROXY_CLIENT_NAME")
-            session = self._engine.open_session(
+            logon = Logon(
                 login.user_name(served) if served else user,
-                program=first.parameters.get("AUTH_PROGRAM_NM", ""),
-                machine=first.parameters.get("AUTH_MACHINE", ""),
                 service=service,
                 proxy=user if served else "",
                 as_sysdba=bool(second.mode & _AS_SYSDBA),
-            )
-            session.set_client(
+                program=first.parameters.get("AUTH_PROGRAM_NM", ""),
+                machine=first.parameters.get("AUTH_MACHINE", ""),
                 os_user=first.parameters.get("AUTH_SID") or "oracle",
                 terminal=first.parameters.get("AUTH_TERMINAL") or "unknown",
                 driver=second.parameters.get("SESSION_CLIENT_DRIVER_NAME", ""),
             )
+            session = self._engine.open_session(logon)
             try:
                 new_password = exchange.new_password(second.parameters)
                 if new_password is not None:

@@ -8,6 +8,7 @@ from typing import Any
 import oracledb
 import pytest
 
+from oracle_embedded.api import Logon
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.schema.ddl_catalog import CASES, Case
 from tests.steps.harness import source_of
@@ -87,7 +88,7 @@ def test_statements_that_oracle_runs_stop_no_run_and_no_other_table(tmp_path: Pa
 def _in_redo(oracle: Oracle, owner: str, table: str, case: Case) -> None:
     """Put a statement into the redo as one of the table, without running it."""
     database = oracle.database.engine
-    session = database.open_session(owner, program="pytest", machine="localhost")
+    session = database.open_session(Logon(owner, program="pytest"))
     found = database.store.catalog.find(owner, table)
     assert found is not None
     with database.changing_catalog():

@@ -81,9 +81,9 @@ def _sessions(view: View) -> Iterator[Row]:
             "SADDR": address, "SID": session.session_id, "SERIAL#": session.serial, "AUDSID": session.session_id * 1000,
             "PADDR": address, "USER#": user.object_id if user else 0, "USERNAME": session.username,
             "TADDR": _address(session.transaction), "STATUS": "ACTIVE" if session is view.session else "INACTIVE",
-            "SCHEMA#": schema.object_id if schema else 0, "SCHEMANAME": session.schema, "OSUSER": session.os_user,
-            "TERMINAL": session.terminal, "MACHINE": session.machine, "PROGRAM": session.program,
-            "MODULE": session.attributes.get("MODULE", session.program), "ACTION": session.attributes.get("ACTION"),
+            "SCHEMA#": schema.object_id if schema else 0, "SCHEMANAME": session.schema, "OSUSER": session.logon.os_user,
+            "TERMINAL": session.logon.terminal, "MACHINE": session.logon.machine, "PROGRAM": session.logon.program,
+            "MODULE": session.attributes.get("MODULE", session.logon.program), "ACTION": session.attributes.get("ACTION"),
             "CLIENT_INFO": session.attributes.get("CLIENT_INFO"),
             "CLIENT_IDENTIFIER": session.attributes.get("CLIENT_IDENTIFIER"), "LOGON_TIME": session.logon_time,
             "SERVICE_NAME": session.container.lower(), "CON_ID": container_number(session.container),
@@ -200,7 +200,7 @@ def _locked_objects(view: View) -> Iterator[Row]:
             yield {
                 "XIDUSN": segment, "XIDSLOT": slot, "XIDSQN": sequence, "OBJECT_ID": table,
                 "SESSION_ID": transaction.info.session_id, "ORACLE_USERNAME": transaction.info.username,
-                "OS_USER_NAME": session.os_user if session else None, "LOCKED_MODE": mode,
+                "OS_USER_NAME": session.logon.os_user if session else None, "LOCKED_MODE": mode,
                 "CON_ID": view.database.container_id,
             }  # fmt: skip
 

@@ -141,9 +141,9 @@ def _containers(view: View) -> Iterator[Row]:
 def _connect_info(view: View) -> Iterator[Row]:
     for session in list(view.database.sessions.values()):
         yield {
-            "SID": session.session_id, "SERIAL#": session.serial, "AUTHENTICATION_TYPE": "PROXY" if session.proxy else "DATABASE",
-            "OSUSER": session.os_user, "NETWORK_SERVICE_BANNER": "TCP/IP NT Protocol Adapter", "CLIENT_CHARSET": "AL32UTF8",
-            "CLIENT_CONNECTION": "Heterogeneous", "CLIENT_DRIVER": session.driver, "CON_ID": container_number(session.container),
+            "SID": session.session_id, "SERIAL#": session.serial, "AUTHENTICATION_TYPE": "PROXY" if session.logon.proxy else "DATABASE",
+            "OSUSER": session.logon.os_user, "NETWORK_SERVICE_BANNER": "TCP/IP NT Protocol Adapter", "CLIENT_CHARSET": "AL32UTF8",
+            "CLIENT_CONNECTION": "Heterogeneous", "CLIENT_DRIVER": session.logon.driver, "CON_ID": container_number(session.container),
         }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from oracle_embedded.api import (
     BindMeta,
     ColumnMeta,
     EngineSession,
+    Logon,
     OraType,
     Outcome,
     Procedure,
@@ -212,16 +213,10 @@ class SessionState(EngineSession, Protocol):
     move: Callable[[str], None] | None
     """Goes on in another pluggable database, whose storage is its own; None where the server has
     none."""
-    program: str
-    machine: str
-    os_user: str
-    terminal: str
-    driver: str
+    logon: Logon
     edition: str
     shows_archived: bool
     """ALTER SESSION SET ROW ARCHIVAL VISIBILITY = ALL."""
-    proxy: str
-    """The user who logged in for the session's own; empty where that was itself."""
     contexts: dict[str, dict[str, str]]
     """Attributes of application contexts by namespace."""
     logon_time: float

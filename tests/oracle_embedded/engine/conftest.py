@@ -10,7 +10,7 @@ from typing import Any
 import oracledb
 import pytest
 
-from oracle_embedded.api import BindMeta, ColumnMeta, OraType, Value
+from oracle_embedded.api import BindMeta, ColumnMeta, Logon, OraType, Value
 from oracle_embedded.database import OpenDatabase, open_database
 from oracle_embedded.engine.session import Session
 from oracle_embedded.server import EmbeddedServer
@@ -107,7 +107,9 @@ def database() -> Iterator[OpenDatabase]:
 @pytest.fixture
 def connect(database: OpenDatabase) -> Connect:
     def open_client(user: str = "DEMO") -> Client:
-        return Client(database.engine.open_session(user, program="pytest", machine="localhost"))
+        return Client(
+            database.engine.open_session(Logon(user, program="pytest", machine="localhost"))
+        )
 
     return open_client
 
@@ -143,5 +145,5 @@ def _exact(cursor: Any, metadata: Any) -> Any:
 def shared() -> Iterator[Client]:
     """A session for queries that change nothing."""
     opened = open_database()
-    yield Client(opened.engine.open_session("DEMO", program="pytest", machine="localhost"))
+    yield Client(opened.engine.open_session(Logon("DEMO", program="pytest", machine="localhost")))
     opened.close()

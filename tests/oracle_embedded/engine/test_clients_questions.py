@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import oracledb
 import pytest
 
-from oracle_embedded.api import OracleError
+from oracle_embedded.api import Logon, OracleError
 from oracle_embedded.database import ADMIN
 
 if TYPE_CHECKING:
@@ -440,14 +440,14 @@ def test_an_administrator_changes_the_password_of_another_user(
 ) -> None:
     """Without the old one; whoever has no right to needs it for itself alone."""
     engine = database.engine
-    admin = engine.open_session(ADMIN, program="pytest", machine="localhost")
+    admin = engine.open_session(Logon(ADMIN))
     admin.set_password("another1", "DEMO")
     owner = oracledb.connect(user="DEMO", password="another1", dsn=server.dsn)
     owner.changepassword("another1", "third1")
     owner.close()
     with pytest.raises(oracledb.DatabaseError, match="ORA-01017"):
         oracledb.connect(user="DEMO", password="another1", dsn=server.dsn)
-    plain = engine.open_session("DEMO", program="pytest", machine="localhost")
+    plain = engine.open_session(Logon("DEMO"))
     with pytest.raises(OracleError, match="ORA-01031"):
         plain.set_password("fourth1", ADMIN)
 

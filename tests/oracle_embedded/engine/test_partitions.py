@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from oracle_embedded.api import OracleError
+from oracle_embedded.api import Logon, OracleError
 from oracle_embedded.database import open_database
 from tests.oracle_embedded.engine.conftest import Client
 
@@ -284,7 +284,7 @@ def test_move_gives_a_table_new_addresses(sql: Client) -> None:
 def test_partitions_survive_a_restart(tmp_path: Path) -> None:
     for round_ in range(3):
         opened = open_database(tmp_path / "ora")
-        sql = Client(opened.engine.open_session("DEMO", program="pytest", machine="localhost"))
+        sql = Client(opened.engine.open_session(Logon("DEMO")))
         if not round_:
             sql(COMPOSITE.replace("create table t", "create table c"))
             sql(INTERVAL)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oracle_embedded.api import OracleError
+from oracle_embedded.api import Logon, OracleError
 from oracle_embedded.database import open_database
 from tests.oracle_embedded.engine.conftest import Client
 
@@ -16,10 +16,11 @@ ROOT = Path(__file__).parents[3]
 CHILD = """
 import sys
 from pathlib import Path
+from oracle_embedded.api import Logon
 from oracle_embedded.database import open_database
 opened = open_database(Path(sys.argv[1]))
-session = opened.engine.open_session("DEMO", program="", machine="")
-other = opened.engine.open_session("DEMO", program="", machine="")
+session = opened.engine.open_session(Logon("DEMO"))
+other = opened.engine.open_session(Logon("DEMO"))
 session.run("create table t (id number primary key, v varchar2(10))")
 number = 0
 while True:
@@ -36,7 +37,7 @@ while True:
 
 
 def client(opened: object) -> Client:
-    return Client(opened.engine.open_session("DEMO", program="", machine=""))  # type: ignore[attr-defined]
+    return Client(opened.engine.open_session(Logon("DEMO")))  # type: ignore[attr-defined]
 
 
 def test_a_restart_goes_on_where_it_stopped(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from oracle_embedded.api import OracleError
+from oracle_embedded.api import Logon, OracleError
 from oracle_embedded.database import open_database
 
 if TYPE_CHECKING:
@@ -260,9 +260,9 @@ def test_old_undo_is_gone() -> None:
     try:
         from tests.oracle_embedded.engine.conftest import Client
 
-        admin = Client(opened.engine.open_session("REDOLAKE_ADMIN", program="", machine=""))
+        admin = Client(opened.engine.open_session(Logon("REDOLAKE_ADMIN")))
         admin("alter system set undo_retention = 60")
-        demo = Client(opened.engine.open_session("DEMO", program="", machine=""))
+        demo = Client(opened.engine.open_session(Logon("DEMO")))
         demo("create table t (id number)")
         demo("create table still (id number)")
         demo("insert into t values (1)")
@@ -289,7 +289,7 @@ def test_as_of_timestamp_finds_the_scn_of_a_time() -> None:
     try:
         from tests.oracle_embedded.engine.conftest import Client
 
-        demo = Client(opened.engine.open_session("DEMO", program="", machine=""))
+        demo = Client(opened.engine.open_session(Logon("DEMO")))
         demo("create table t (id number)")
         for number in range(3):
             clock[0] += 10

@@ -9,6 +9,7 @@ from typing import Any
 import oracledb
 import pytest
 
+from oracle_embedded.api import Logon
 from oracle_embedded.database import CAPTURE, OWNER, OpenDatabase, open_database
 from oracle_embedded.server import EmbeddedServer
 
@@ -90,7 +91,7 @@ def test_a_statement_that_fails_shows_its_undoing(
 def test_work_that_a_dead_process_left_open_is_rolled_back(tmp_path: Path) -> None:
     folder = tmp_path / "ora"
     first = open_database(folder)
-    session = first.engine.open_session(OWNER, program="test", machine="test")
+    session = first.engine.open_session(Logon(OWNER, program="pytest"))
     session.execute(session.parse("create table t (id number primary key)"))
     session.execute(session.parse("insert into t values (7)"))
     first.engine.store.flush()

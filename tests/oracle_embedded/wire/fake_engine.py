@@ -12,6 +12,7 @@ from oracle_embedded.api import (
     ColumnMeta,
     EngineSession,
     LobCall,
+    Logon,
     ObjectShape,
     OracleError,
     OraType,
@@ -100,9 +101,6 @@ class FakeSession(EngineSession):
         self.attributes: dict[str, str | None] = {}
         self.interrupted = threading.Event()
         self.closed = threading.Event()
-
-    def set_client(self, *, os_user: str, terminal: str, driver: str = "") -> None:
-        self.client = (os_user, terminal)
 
     def set_context(self, namespace: str, values: Mapping[str, str]) -> None:
         if namespace != "CLIENTCONTEXT":
@@ -219,23 +217,14 @@ class FakeEngine:
     def password_of(self, user: str, service: str = "") -> str | None:
         return self.users.get(user)
 
-    def open_session(
-        self,
-        user: str,
-        *,
-        program: str,
-        machine: str,
-        service: str = "",
-        proxy: str = "",
-        as_sysdba: bool = False,
-    ) -> FakeSession:
-        if as_sysdba:
+    def open_session(self, logon: Logon) -> FakeSession:
+        if logon.as_sysdba:
             raise OracleError(1031, "insufficient privileges")
-        if proxy:
+        if logon.proxy:
             raise OracleError(28150, "proxy not authorized to connect as client")
-        if user == "LOCKEDOUT":
+        if logon.user == "LOCKEDOUT":
             raise OracleError(1045, "user LOCKEDOUT lacks CREATE SESSION privilege; logon denied")
-        session = FakeSession(self, len(self.sessions) + 1, user, program)
+        session = FakeSession(self, len(self.sessions) + 1, logon.user, logon.program)
         self.sessions.append(session)
         return session
 
