@@ -6,8 +6,8 @@ minutes of a password's rotation, for those who know the new one too. So a refus
 once more after a pause, for a secret that was handed out before the database had it, and then no
 more: until it changes, or somebody runs ``redolake doctor``.
 
-All processes of a metadata store share what was refused. Of threads that send a password at once,
-one does, and the others wait for what becomes of it.
+All processes of a metadata store share what was refused, and log in one after the other, so that
+those that log in at once send a refused password once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
@@ -27,7 +27,7 @@ PAUSE_SECONDS = 900.0
 SENT_MAX = 2
 """So often a password is sent that Oracle refuses each time."""
 TURN_SECONDS_MAX = 10.0
-"""So long a login waits for one with the same password; a refusal takes less."""
+"""So long a login waits for another one of the same account; a refusal takes less."""
 _COUNTED = frozenset({"ORA-01017", "ORA-01005"})
 """What Oracle counts as a failed login. An account that is locked, or a password that has expired,
 may be put right at any time, and asking makes nothing worse."""
@@ -36,8 +36,10 @@ may be put right at any time, and asking makes nothing worse."""
 class RefusalMemory(Protocol):
     """Remembers which logins Oracle has refused for their password."""
 
-    def find(self, login: Login) -> Refusal | None:
-        """What is remembered of a login; None if it was not refused, or was accepted since."""
+    def turn(self, login: Login, seconds: float) -> AbstractContextManager[Refusal | None]:
+        """A block in which nobody else logs in that has the same memory; or ``seconds`` have
+        passed. Gives what is remembered of the login then; None if it was not refused, or was
+        accepted since."""
 
     def add(self, login: Login, at: float) -> Refusal:
         """It was refused once more; what is remembered now."""
@@ -48,12 +50,22 @@ class RefusalMemory(Protocol):
 
 @dataclass(slots=True)
 class _Memory:
-    """What this process alone remembers."""
+    """What this process alone remembers. Safe for use from several threads."""
 
     _known: dict[Login, Refusal] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _turns: dict[Login, threading.Lock] = field(default_factory=dict)
 
-    def find(self, login: Login) -> Refusal | None:
-        return self._known.get(login)
+    @contextmanager
+    def turn(self, login: Login, seconds: float) -> Iterator[Refusal | None]:
+        with self._lock:
+            turn = self._turns.setdefault(login, threading.Lock())
+        is_mine = turn.acquire(timeout=seconds)
+        try:
+            yield self._known.get(login)
+        finally:
+            if is_mine:
+                turn.release()
 
     def add(self, login: Login, at: float) -> Refusal:
         known = self._known.get(login)
@@ -70,8 +82,6 @@ class RefusedLogins:
 
     now: Callable[[], float] = time.time
     _own: _Memory = field(default_factory=_Memory)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _turns: dict[Login, threading.Lock] = field(default_factory=dict)
 
     @contextmanager
     def attempt(
@@ -89,20 +99,16 @@ class RefusedLogins:
             ConfigError: Oracle refused the same login before, and the block has not run; or
                 refuses it now.
         """
-        with self._lock:
-            turn = self._turns.setdefault(login, threading.Lock())
-        has_turn = turn.acquire(timeout=TURN_SECONDS_MAX)
-        try:
-            known = (shared or self._own).find(login)
-            self._refuse(login, self._own.find(login) if insists else known)
+        with (
+            self._own.turn(login, TURN_SECONDS_MAX) as own,
+            shared.turn(login, TURN_SECONDS_MAX) if shared else nullcontext(own) as known,
+        ):
+            self._refuse(login, own if insists else known)
             with self._told(login, shared):
                 yield
             self._own.forget(login)
             if known is not None and shared is not None:
                 shared.forget(login)
-        finally:
-            if has_turn:
-                turn.release()
 
     def _refuse(self, login: Login, known: Refusal | None) -> None:
         """Refuse a login that is not to be tried now. A clock that was set back ends the pause."""

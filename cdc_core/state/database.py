@@ -38,6 +38,7 @@ from cdc_core.state.fencing import HeldLeases, refuse_lost
 from cdc_core.state.machine import Machine
 from cdc_core.state.read_cache import ProcessConnection, ReadCache
 from cdc_core.state.texts import storable_parameters
+from cdc_core.state.turns import turn
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -131,6 +132,13 @@ class Database:
                 if not leases_only:
                     with self._counting:
                         self.write_count += 1
+
+    @contextmanager
+    def turn(self, name: str, seconds: float) -> Iterator[None]:
+        """A block that runs in one thread of all processes of the store at a time
+        (:func:`~cdc_core.state.turns.turn`). It may use the store."""
+        with _translated(), turn(self._engine, name, seconds):
+            yield
 
     def _connected(self) -> AbstractContextManager[Connection]:
         return self._engine.connect() if self._own is None else self._own.connected()

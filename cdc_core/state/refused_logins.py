@@ -6,6 +6,8 @@ No password is kept: a row has a slow hash of it, salted with the account that i
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from sqlalchemy import ColumnElement, delete, insert, select, update
 
@@ -20,10 +22,13 @@ class StoredRefusals(StorePart):
     """Refused logins of every source of the store: a
     :class:`~cdc_core.oracle.refused_logins.RefusalMemory`."""
 
-    def find(self, login: Login) -> Refusal | None:
-        """What is remembered of a login; None if it was not refused, or was accepted since."""
-        known = self._known(account := _account(login))
-        return known.get(_hash(login, account)) if known else None  # a hash takes long
+    @contextmanager
+    def turn(self, login: Login, seconds: float) -> Iterator[Refusal | None]:
+        """Of all processes that log in to the account at once, one does so in the block, and knows
+        what the others were told."""
+        with self._database.turn(account := _account(login), seconds):
+            known = self._known(account)
+            yield known.get(_hash(login, account)) if known else None  # a hash takes long
 
     def add(self, login: Login, at: float) -> Refusal:
         """It was refused once more, ``at`` in seconds since 1970; what is remembered now."""

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import sqlite3
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -897,14 +898,63 @@ def test_the_versions_of_all_tables_come_at_once(store: Store) -> None:
 def test_refused_logins_are_known_to_all_sources_and_processes(url: str) -> None:
     login, rotated = Login("db/X", "CDC", "old"), Login("db/X", "CDC", "new")
     with Store.open(url, "one") as one, Store.open(url, "two") as two:
-        assert one.refused_logins.find(login) is None
+
+        def known(store: Store, login: Login) -> Refusal | None:
+            with store.refused_logins.turn(login, 60) as refusal:
+                return refusal
+
+        assert known(one, login) is None
         assert one.refused_logins.add(login, 1000.5) == Refusal(1, 1000.5)
-        assert two.refused_logins.find(login) == Refusal(1, 1000.5)
+        assert known(two, login) == Refusal(1, 1000.5)
         for other in (rotated, Login("db/X", "HR", "old"), Login("db/Y", "CDC", "old")):
-            assert two.refused_logins.find(other) is None
+            assert known(two, other) is None
         assert two.refused_logins.add(login, 2000.0) == Refusal(2, 2000.0)
         assert two.refused_logins.add(rotated, 3000.0) == Refusal(1, 3000.0)
-        assert one.refused_logins.find(login) == Refusal(2, 2000.0)
+        assert known(one, login) == Refusal(2, 2000.0)
         one.refused_logins.forget(login)
-        assert two.refused_logins.find(login) is None
-        assert one.refused_logins.find(rotated) == Refusal(1, 3000.0)
+        assert known(two, login) is None
+        assert known(one, rotated) == Refusal(1, 3000.0)
+
+
+def test_processes_log_in_to_an_account_one_after_the_other(url: str) -> None:
+    """Each knows what became of the one before. Who waits too long goes on, and so do others when
+    a process was killed in its turn."""
+    login, said = Login("db/X", "CDC", "old"), list[Refusal | None]()
+    with Store.open(url, "one") as one, Store.open(url, "two") as two:
+
+        def wait() -> None:
+            with two.refused_logins.turn(login, 600) as known:
+                said.append(known)
+
+        with one.refused_logins.turn(login, 60):
+            with two.refused_logins.turn(Login("db/Y", "CDC", "old"), 600) as other:
+                assert other is None
+            with two.refused_logins.turn(login, 0) as known:
+                assert known is None
+            waiting = threading.Thread(target=wait)
+            waiting.start()
+            refused = one.refused_logins.add(login, 1000.0)
+        waiting.join()
+        assert said == [refused]
+        killed = subprocess.Popen(
+            [sys.executable, "-c", _IN_ITS_TURN, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == b"mine\n"
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        killed.kill()
+        killed.communicate()
+        waiting.join()
+        assert said == [refused] * 2
+
+
+_IN_ITS_TURN = """
+import sys
+from cdc_core.model.logins import Login
+from cdc_core.state.store import Store
+with Store.open(sys.argv[1], "three") as store:
+    with store.refused_logins.turn(Login("db/X", "CDC", "old"), 60):
+        print("mine", flush=True)
+        sys.stdin.read()
+"""

@@ -3,8 +3,11 @@ it from the metadata store."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import oracledb
@@ -13,6 +16,8 @@ import pytest
 from cdc_core.config import SourceConfig
 from cdc_core.errors import ConfigError
 from cdc_core.oracle.refused_logins import PAUSE_SECONDS, RefusedLogins
+from cdc_core.oracle.session import connect
+from cdc_core.state.store import Store
 from cdc_core.steps import Pipeline
 from cdc_core.steps.source_checks import oracle_findings
 from oracle_embedded.database import ADMIN, CAPTURE
@@ -128,3 +133,25 @@ def test_doctor_tries_once_and_all_processes_go_on_when_it_gets_in(
     assert sent.count("capture") == 3
     assert processes.doctor(config) is None
     assert processes.status(config) is None
+
+
+def test_processes_that_log_in_at_once_send_a_refused_password_once(
+    oracle: Oracle, tmp_path: Path, sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twelve runs that begin at the full hour, behind a rotation; ten failures lock an account.
+    Each thread has the memory of a process of its own."""
+    attempt = SimpleNamespace(attempt=lambda *what, **more: RefusedLogins().attempt(*what, **more))
+    monkeypatch.setattr("cdc_core.oracle.session.REFUSED_LOGINS", attempt)
+    config = _config(oracle, tmp_path, "Before-the-rotation")
+    url, together = config.state.url_with_password, threading.Barrier(12)
+
+    def process() -> None:
+        with Store.open(url, config.name) as store:
+            together.wait()
+            with pytest.raises(ConfigError, match="refused user name or password"):
+                connect(config.oracle, refusals=store.refused_logins)
+
+    with ThreadPoolExecutor(12) as pool:
+        for one in [pool.submit(process) for _ in range(12)]:
+            one.result()
+    assert len(sent) == 1
