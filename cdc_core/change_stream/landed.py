@@ -11,6 +11,7 @@ from collections import OrderedDict
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cdc_core.landing.damage import reading_file
 from cdc_core.landing.definitions import KeptDefinitions
 from cdc_core.landing.layout import windows_folder
 from cdc_core.landing.manifest import MANIFEST_NAME, read_window_manifest
@@ -70,7 +71,7 @@ class LandedTransactions:
                 content, where=folder, definitions=KeptDefinitions(self._landing, self._source)
             )
             [path] = self._landing.local_paths(folder, [manifest.transactions_file])
-            with pq.ParquetFile(path) as file:
+            with reading_file(path), pq.ParquetFile(path) as file:
                 rows = file.read(columns=["xid", "state", "commit_scn"])
             rows = rows.filter(pc.equal(rows["state"], "commit"))
             known = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cdc_core.errors import LandingDamagedError, OvertakenError
+from cdc_core.errors import CdcError, LandingDamagedError, OvertakenError, StoreUnavailableError
 
 _WINDOW = (
     "Restore it from backup, or run `redolake recapture`, which reads lost windows again from Oracle "
@@ -43,13 +43,35 @@ def reading_file(where: str) -> Iterator[None]:
 
     Raises:
         LandingDamagedError: It is missing, or is not Parquet with the columns that are read.
+        StoreUnavailableError: The disk or the share does not give it now.
     """
     try:
         yield
     except FileNotFoundError as error:
         raise missing_file(where) from error
     except (OSError, ValueError, KeyError) as error:
-        raise changed_file(where, "its content") from error
+        raise unless_away(error, changed_file(where, "its content")) from error
+
+
+def unless_away(error: Exception, damaged: LandingDamagedError) -> CdcError:
+    """What is said of a file that cannot be read: that it is ``damaged``, unless the system says
+    what else it is. A share that does not answer, a right or a limit may pass, and nothing is to be
+    restored."""
+    is_missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+    if isinstance(error, OSError) and error.errno and not is_missing:
+        return unavailable("a landing file cannot be read", error)
+    return damaged
+
+
+def unavailable(message: str, error: Exception) -> StoreUnavailableError:
+    """A landing store's own failure, with the operating system's or the service's reason."""
+    reason = getattr(error, "strerror", None) or type(error).__name__
+    return StoreUnavailableError(
+        message,
+        hint="Check that the landing store can be reached, has room, and lets this user read and "
+        "write.",
+        reason=reason,
+    )
 
 
 def landed_already(folder: str) -> OvertakenError:

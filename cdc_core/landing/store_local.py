@@ -13,7 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from cdc_core.errors import ConfigError
-from cdc_core.landing.damage import landed_already, missing_file
+from cdc_core.landing.damage import landed_already, missing_file, unavailable
 from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile
 from cdc_core.landing.store import LandingWriter
 from cdc_core.landing.store_parquet import (
@@ -22,7 +22,6 @@ from cdc_core.landing.store_parquet import (
     ParquetLandingWriter,
     scratch_file,
     sync_folder,
-    unavailable,
 )
 
 PRIVATE = 0o700

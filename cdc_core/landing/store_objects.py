@@ -18,7 +18,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from cdc_core.errors import ConfigError, LandingDamagedError
-from cdc_core.landing.damage import landed_already, missing_file
+from cdc_core.landing.damage import landed_already, missing_file, unavailable
 from cdc_core.landing.manifest import MANIFEST_NAME, LandedFile
 from cdc_core.landing.store import LandingWriter
 from cdc_core.landing.store_parquet import (
@@ -26,7 +26,6 @@ from cdc_core.landing.store_parquet import (
     FileVerifier,
     ParquetLandingWriter,
     scratch_file,
-    unavailable,
 )
 from cdc_core.objects.store import ObjectStore
 

@@ -18,8 +18,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cdc_core.errors import StoreUnavailableError
-from cdc_core.landing.damage import changed_file, missing_file
+from cdc_core.landing.damage import changed_file, reading_file, unavailable
 from cdc_core.landing.manifest import LandedFile
 from cdc_core.landing.store import LandingWriter
 
@@ -196,18 +195,17 @@ class FileVerifier:
 
         Raises:
             LandingDamagedError: It is missing, cut or changed.
+            StoreUnavailableError: The disk or the share does not give it now.
         """
-        try:
+        with reading_file(str(path)):
             state = path.stat()
-        except FileNotFoundError as error:
-            raise missing_file(str(path)) from error
-        if state.st_size != file.bytes:
-            raise changed_file(str(path), "the size")
-        known = _known_as(path, file, state)
-        if known in self._known:
-            return
-        if _digest(path) != file.sha256:
-            raise changed_file(str(path), "the SHA-256")
+            if state.st_size != file.bytes:
+                raise changed_file(str(path), "the size")
+            known = _known_as(path, file, state)
+            if known in self._known:
+                return
+            if _digest(path) != file.sha256:
+                raise changed_file(str(path), "the SHA-256")
         self._known.add(known)
 
     def know(self, path: Path, file: LandedFile) -> None:
@@ -235,13 +233,3 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def unavailable(message: str, error: Exception) -> StoreUnavailableError:
-    """A landing store's own failure, with the operating system's or the service's reason."""
-    reason = getattr(error, "strerror", None) or type(error).__name__
-    return StoreUnavailableError(
-        message,
-        hint="Check that the landing store can be reached, has room, and lets this user write.",
-        reason=reason,
-    )

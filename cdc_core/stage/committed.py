@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_core.errors import REPORT_HINT, LandingDamagedError, RowCountError
-from cdc_core.landing.damage import reading_file
+from cdc_core.landing.damage import reading_file, unless_away
 from cdc_core.landing.layout import IMAGES
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.operations import Operation
@@ -241,6 +241,7 @@ class CommittedRows:
 
         Raises:
             LandingDamagedError: A file is missing or not Parquet.
+            StoreUnavailableError: The disk or the share does not give a file now.
             RowCountError: At the end: a transaction has more or fewer rows of the table here than
                 the ledger counted when they were read from redo. Whoever reads shares of the row
                 groups checks their sum by :func:`check_counts`.
@@ -263,7 +264,8 @@ class CommittedRows:
                                 yield found
                         number += 1
         except (OSError, ValueError) as error:
-            raise _damaged("a redo file", self.landed.window) from error
+            damaged = _damaged("a redo file", self.landed.window)
+            raise unless_away(error, damaged) from error
 
     def _is_read(self, file: pq.ParquetFile, group: int, number: int) -> bool:
         """Is the row group, the ``number``-th of all that may have rows of the table, in the share,

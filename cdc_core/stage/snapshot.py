@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from cdc_core.decode.defaults import default_scalar
 from cdc_core.decode.widened import widened
 from cdc_core.errors import LandingDamagedError
+from cdc_core.landing.damage import unless_away
 from cdc_core.schema.table import TableSchema
 from cdc_core.schema.types import arrow_schema
 from cdc_core.stage.layout import (
@@ -112,15 +113,17 @@ def reading_chunk(schema: TableSchema) -> Iterator[None]:
 
     Raises:
         LandingDamagedError: A file is missing or cannot be read.
+        StoreUnavailableError: The disk or the share does not give it now.
     """
     try:
         yield
     except (OSError, ValueError, KeyError) as error:
-        raise LandingDamagedError(
+        damaged = LandingDamagedError(
             "a chunk's file is missing or cannot be read",
             hint="Check the folder; capture the chunk again if its files are damaged.",
             table=schema.table,
-        ) from error
+        )
+        raise unless_away(error, damaged) from error
 
 
 def image_rows(

@@ -19,7 +19,7 @@ from cdc_core.spark.session import translated
 CORE = Path(__file__).parents[2] / "cdc_core"
 MODULES = sorted(
     path
-    for room in ("delta", "lake", "spark", "landing", "stage")
+    for room in ("delta", "lake", "spark", "landing", "stage", "steps", "change_stream", "capture")
     for path in (CORE / room).rglob("*.py")
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cdc_core.landing.damage import reading_file
 from cdc_core.landing.layout import ORDINAL_SHIFT, window_folder
 from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
@@ -65,7 +66,7 @@ def windows_holding(path: str, above: int, table: str, ordinal: int) -> set[int]
         path: The window's transactions file.
         ordinal: The window's number.
     """
-    with pq.ParquetFile(path) as file:
+    with reading_file(path), pq.ParquetFile(path) as file:
         rows = file.read(columns=["state", "commit_scn", "first_ordinal", "tables", "windows"])
     earlier = pc.less(rows["first_ordinal"], ordinal << ORDINAL_SHIFT)
     rows = rows.filter(pc.and_(pc.equal(rows["state"], "commit"), earlier))

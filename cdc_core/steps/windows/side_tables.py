@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdc_core.lake.side_tables.source_tables import SideTableName
+from cdc_core.landing.damage import reading_file
 from cdc_core.landing.layout import window_folder
 from cdc_core.landing.manifest import WindowManifest, moment_of
 from cdc_core.model.identifiers import TableId
@@ -209,6 +210,8 @@ def _ddl_rows(ctx: Context, manifest: WindowManifest) -> Iterator[_DdlText]:
     columns = ["seg_owner", "table_name", "ordinal", "scn", "sql_redo", "timestamp"]
     is_ddl = [("operation_code", "=", int(Operation.DDL))]
     for path in verify_files(ctx, manifest):
-        for row in pq.read_table(path, columns=columns, filters=is_ddl).to_pylist():
+        with reading_file(path):
+            rows = pq.read_table(path, columns=columns, filters=is_ddl).to_pylist()
+        for row in rows:
             table = TableId(row["seg_owner"], row["table_name"])
             yield _DdlText(table, row["ordinal"], row["scn"], row["sql_redo"], row["timestamp"])

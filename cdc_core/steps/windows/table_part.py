@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -15,6 +16,7 @@ from cdc_core.errors import RowsGoneError
 from cdc_core.lake.apply.truncation import Truncation
 from cdc_core.lake.lake import TableLake
 from cdc_core.lake.table_part import ApplyRules, MirrorState, TablePart
+from cdc_core.landing.damage import reading_file
 from cdc_core.landing.manifest import SchemaChange, WindowManifest, moment_of
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord, WindowRecord
@@ -210,13 +212,11 @@ def truncation_of(
     redo files of the table, ``skipped_operations`` those that the configuration does not want among
     its events."""
     columns = ["xid", "scn", "timestamp", "rs_id", "thread"]
-    rows = [
-        row
-        for path in paths
-        for row in pq.read_table(
-            path, columns=columns, filters=[("ordinal", "=", change.ordinal)]
-        ).to_pylist()
-    ]
+    wanted = [("ordinal", "=", change.ordinal)]
+    rows: list[dict[str, Any]] = []
+    for path in paths:
+        with reading_file(path):
+            rows += pq.read_table(path, columns=columns, filters=wanted).to_pylist()
     found = rows[0] if rows else {}
     return Truncation(
         scn=change.scn,
