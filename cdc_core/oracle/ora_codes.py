@@ -58,6 +58,9 @@ _DSN_FORMS = (
 _ENCRYPTED = frozenset({"ORA-12660", "ORA-12650", "DPY-3001"})
 """The two sides do not agree on native network encryption or checksums."""
 _RECURSIVE = "ORA-00604"
+_WRAPPERS = frozenset({_RECURSIVE, "ORA-12801"})
+"""Above the error that they are about: of recursive SQL, and of a server process of a parallel
+query, by which Oracle reads a table that is declared PARALLEL."""
 _FILE = re.compile(r"(?:archived log|redo log|file) '?([^'\s]*[/\\+][^'\s]*)'?")
 _TOO_OLD = (
     "Read it as of a newer SCN, use smaller chunks (snapshot.chunk_rows), or raise UNDO_RETENTION."
@@ -74,7 +77,17 @@ _UNREACHABLE = {
     "ORA-12543": "the host cannot be reached",
     "ORA-12170": "connecting took too long",
     "ORA-12516": "the listener has no free handler for the service",
+    "ORA-12518": "the listener cannot hand the connection on",
+    "ORA-12519": "the listener has no free handler for the service",
+    "ORA-12520": "the listener has no free handler for the service",
+    "ORA-12521": "the listener does not know the instance",
+    "ORA-12526": "the instances of the service are in restricted mode",
+    "ORA-12527": "the instances of the service are in restricted mode",
     "ORA-12528": "the listener blocks new connections to the instance",
+    "ORA-12535": "connecting took too long",
+    "ORA-12545": "the host cannot be reached",
+    "ORA-12560": "the database cannot be reached",
+    "ORA-12564": "the listener refused the connection",
 }
 _Meaning = tuple[type[CdcError], str, str]
 _AGAIN: _Meaning = (TransientError, "Oracle reported a temporary failure", _RETRY)
@@ -96,7 +109,7 @@ _MEANINGS: tuple[tuple[str, type[CdcError], str, str], ...] = (
     (
         "DPY-1001 DPY-4011 ORA-00018 ORA-00020 ORA-00028 ORA-01012 ORA-01033 ORA-01034 ORA-01089 "
         "ORA-01090 ORA-01092 ORA-02392 ORA-02394 ORA-02396 ORA-02397 ORA-02399 ORA-03113 ORA-03114 "
-        "ORA-03135 ORA-04068 ORA-12537 ORA-12547 ORA-12571 ORA-25303 ORA-25408",
+        "ORA-03135 ORA-04068 ORA-12537 ORA-12547 ORA-12570 ORA-12571 ORA-25303 ORA-25408",
         OracleUnavailableError,
         "the session with the database was lost",
         _RETRY,
@@ -141,7 +154,8 @@ _MEANINGS: tuple[tuple[str, type[CdcError], str, str], ...] = (
         "calls, or read less at once (capture.window_redo_bytes_max, snapshot.chunk_rows).",
     ),
     (
-        f"{_RECURSIVE} ORA-00054 ORA-00060 ORA-01001 ORA-01333 ORA-01343 ORA-04031 ORA-26653",
+        f"{_RECURSIVE} ORA-00054 ORA-00060 ORA-00235 ORA-01001 ORA-01333 ORA-01343 ORA-04031 "
+        "ORA-26653",
         *_AGAIN,
     ),
     ("ORA-01017", ConfigError, "Oracle refused user name or password", _ACCOUNT),
@@ -198,6 +212,19 @@ _MEANINGS: tuple[tuple[str, type[CdcError], str, str], ...] = (
         "Open it (ALTER DATABASE OPEN; a pluggable one: ALTER PLUGGABLE DATABASE … OPEN, then SAVE STATE), then run the step again.",
     ),
     (
+        "ORA-00257",
+        OracleUnavailableError,
+        "the database lets nobody in, because it cannot archive its redo",
+        "An archive destination, or the fast recovery area, is full: make room there, and keep the "
+        "logs that Redolake has not read yet. It continues then.",
+    ),
+    (
+        "ORA-01035",
+        OracleUnavailableError,
+        "the database is in restricted mode",
+        "Redolake continues when the restriction ends: ALTER SYSTEM DISABLE RESTRICTED SESSION.",
+    ),
+    (
         "ORA-16331",
         OracleUnavailableError,
         "a container whose redo is read is not open",
@@ -240,7 +267,7 @@ _MEANINGS: tuple[tuple[str, type[CdcError], str, str], ...] = (
         "Run EXECUTE DBMS_LOGMNR_D.BUILD(OPTIONS => DBMS_LOGMNR_D.STORE_IN_REDO_LOGS), or mine with the online catalog.",
     ),
     (
-        "ORA-01466",
+        "ORA-01466 ORA-08103",
         SchemaMismatchError,
         "the table's definition changed after this SCN, so Oracle cannot read it as of then",
         f"{RESNAPSHOT} reads the table as it is now. To compare it, run `redolake run` first, which moves the position past the DDL.",
@@ -376,11 +403,12 @@ def cdc_error(
 
 
 def _inner_code(text: str, code: str) -> str:
-    """What an error of recursive SQL is about: the next code of its stack."""
-    if code != _RECURSIVE:
+    """What an error of recursive SQL, or of a parallel query, is about: the next code of its
+    stack."""
+    if code not in _WRAPPERS:
         return code
     stack = (f"{prefix}-{digits}" for prefix, digits in _CODE.findall(text))
-    return next((one for one in stack if one != _RECURSIVE), code)
+    return next((one for one in stack if one not in _WRAPPERS), code)
 
 
 def _file_named(text: str) -> dict[str, object]:

@@ -88,6 +88,31 @@ from cdc_core.oracle.session import connect
             SnapshotTooOldError,
             "newer SCN",
         ),
+        (
+            "ORA-12801: error signaled in parallel query server P003\nORA-01555: snapshot too old",
+            SnapshotTooOldError,
+            "newer SCN",
+        ),
+        (
+            "ORA-12801: error signaled in parallel query server P003, instance db2:ORCL2 (2)\n"
+            "ORA-00604: error occurred at recursive SQL level 1\nORA-04031: out of shared memory",
+            TransientError,
+            "again",
+        ),
+        ("ORA-08103: object no longer exists", SchemaMismatchError, "resnapshot"),
+        ("ORA-00257: Archiver error. Connect AS SYSDBA only", OracleUnavailableError, "make room"),
+        (
+            "ORA-01035: ORACLE only available to users with RESTRICTED SESSION privilege",
+            OracleUnavailableError,
+            "restricted mode",
+        ),
+        ("ORA-00235: control file read without a lock inconsistent", TransientError, "again"),
+        ("ORA-12519: TNS:no appropriate service handler found", OracleUnavailableError, "handler"),
+        (
+            "DPY-6000: Listener refused connection. (Similar to ORA-12526)",
+            OracleUnavailableError,
+            "restricted mode",
+        ),
         ("ORA-08181: specified number is not a valid SCN", SnapshotTooOldError, "newer SCN"),
         ("ORA-01371: complete LogMiner dictionary not found", OracleError, "DBMS_LOGMNR_D"),
         ("ORA-16331: container is not open", OracleUnavailableError, "PLUGGABLE DATABASE"),

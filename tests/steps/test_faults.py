@@ -13,6 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import oracledb
+import pyarrow.parquet as pq
 import pytest
 
 from cdc_core.errors import (
@@ -22,6 +24,7 @@ from cdc_core.errors import (
     OracleUnavailableError,
     StoreUnavailableError,
 )
+from cdc_core.landing import store_parquet
 from cdc_core.landing.store_parquet import _HashedFile
 from cdc_core.model.scn import ScnWindow
 from cdc_core.steps import Pipeline
@@ -129,6 +132,33 @@ def test_landing_that_is_full_stops_a_chunk_and_loses_nothing(
     check_whole(source)
 
 
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        pytest.param(store_parquet, "_digest", id="before-it-is-read"),
+        pytest.param(pq, "ParquetFile", id="while-it-is-read"),
+    ],
+)
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.EMFILE])
+def test_landing_that_cannot_be_read_now_is_not_taken_for_damaged(
+    oracle: Oracle, source: Source, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, code: int
+) -> None:  # fmt: skip
+    """A share that does not answer: nobody is told to restore files, and the next run reads them."""
+    source.run()
+    change(oracle)
+    assert list(source.pipeline.run_capture())
+    source.close()
+    with (
+        refusing(monkeypatch, owner, name, code, 1),
+        pytest.raises(StoreUnavailableError) as caught,
+    ):
+        source.run()
+    assert "landing store" in caught.value.hint
+    source.close()
+    source.run()
+    check_whole(source)
+
+
 @pytest.mark.parametrize("nth", [1, 2, 4, 6])
 def test_a_connection_that_is_lost_at_any_fetch_of_the_redo_loses_nothing(
     oracle: Oracle, source: Source, nth: int
@@ -156,6 +186,48 @@ def test_a_listener_that_is_down_is_waited_for(oracle: Oracle, source: Source) -
         source.run()
         check_whole(source)
         source.close()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ORA-00257: Archiver error. Connect AS SYSDBA only until resolved.",
+        "ORA-01035: ORACLE only available to users with RESTRICTED SESSION privilege",
+    ],
+)
+def test_a_database_that_lets_nobody_in_is_waited_for(
+    oracle: Oracle, source: Source, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    """Its archiver is stuck, or it is patched: a loop goes on when that is over."""
+
+    def refuse(**_: object) -> None:
+        raise oracledb.DatabaseError(said)
+
+    source.begin()
+    change(oracle)
+    source.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(oracledb, "connect", refuse)
+        with pytest.raises(OracleUnavailableError):
+            source.run()
+    source.close()
+    source.run()
+    check_whole(source)
+
+
+@pytest.mark.parametrize("code", [1555, 8103])
+def test_a_chunk_whose_segment_goes_while_it_is_read_is_read_again(
+    oracle: Oracle, source: Source, code: int
+) -> None:
+    """TRUNCATE, MOVE or a dropped partition in the middle of a query."""
+    fault = Fault(FaultKind.ORA_ERROR, FaultEvent.FETCH, '"ONE"', nth=2, code=code)
+    oracle.server.faults.arm(fault)
+    source.run()
+    assert fault.seen > 2, "the chunk was read again from its beginning"
+    assert source.record("ONE").state == "ready"
+    change(oracle)
+    source.run()
+    check_whole(source)
 
 
 def test_a_metadata_store_that_another_program_holds_is_waited_for(

@@ -42,7 +42,7 @@ _LOG = logging.getLogger(__name__)
 SNAPSHOT_ATTEMPTS = 3
 """How often a chunk is read, each time at a newer SCN, before ORA-01555, or DDL, stops it."""
 
-_ALTERED_SINCE = frozenset({"ORA-01466", "ORA-00904"})
+_ALTERED_SINCE = frozenset({"ORA-01466", "ORA-00904", "ORA-08103"})
 """What Oracle answers where the table was altered since the SCN, and does not look back over
 that."""
 
