@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
-from cdc_core.errors import LandingDamagedError, StoreUnavailableError
+from cdc_core.errors import LandingDamagedError, SignalsUnavailableError
 from cdc_core.landing.layout import signals_folder
 from cdc_core.landing.manifest import MANIFEST_NAME
 from cdc_core.landing.store import LandingStore
@@ -65,10 +67,14 @@ class Channel(Protocol):
 
         What cannot be a signal is one that is rejected, with the reason, so that it stops nothing.
         No reason and no id holds text of a malformed signal.
+
+        Raises:
+            SignalsUnavailableError: The place cannot be reached.
         """
 
     def acknowledge(self) -> None:
-        """Forget what was read. Does nothing where nothing was read; may be called twice."""
+        """Forget what was read. Does nothing where nothing was read; may be called twice. Raises as
+        :meth:`read`."""
 
 
 class FileChannel:
@@ -89,23 +95,29 @@ class FileChannel:
     def read(self, known: KnownSignals) -> list[Signal]:
         """The lines of the file, and of files that an earlier reader did not acknowledge."""
         del known
-        try:
+        with self._at_work():
             self._take()
-            self._read = sorted(self._path.parent.glob(f"{self._path.name}.taken-*"))
+            self._read = sorted(self._path.parent.glob(f"{escape(self._path.name)}.taken-*"))
             return [one for taken in self._read for one in self._signals(taken)]
+
+    def acknowledge(self) -> None:
+        """Remove what was read."""
+        with self._at_work():
+            for path in self._read:
+                path.unlink(missing_ok=True)
+        self._read = []
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
-            raise StoreUnavailableError(
+            raise SignalsUnavailableError(
                 "the file of signals cannot be read",
                 hint="Let this user read, rename and remove the file that signals.file names.",
                 path=self._path,
                 reason=error.strerror,
             ) from error
-
-    def acknowledge(self) -> None:
-        """Remove what was read."""
-        for path in self._read:
-            path.unlink(missing_ok=True)
-        self._read = []
 
     def _take(self) -> None:
         if not self._path.is_file() or not (content := self._path.read_bytes()).strip():

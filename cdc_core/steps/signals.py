@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from os.path import isfile  # a file in a folder that may not be looked at is none
 from typing import assert_never
 
 from cdc_core.errors import (
@@ -144,10 +145,9 @@ def take_signals(ctx: Context) -> list[tuple[Signal, list[ChunkKey]]]:
             for channel in channels:
                 try:
                     _keep(ctx, channel.read(ctx.store.signals))
+                    channel.acknowledge()
                 except SignalsUnavailableError as error:
                     LOG.warning("the channel %s is left out: %s", channel.name, error)
-                else:
-                    channel.acknowledge()
         for signal in ctx.store.signals.pending():
             keys = _act(ctx, signal)
             if keys is not None:
@@ -159,7 +159,7 @@ def is_signal_waiting(ctx: Context) -> bool:
     """Is there a signal that nobody has taken, in the metadata store, a file or Kafka? Quick:
     Oracle is not asked."""
     file = ctx.config.signals.file
-    if file is not None and "file" in ctx.config.signals.enabled and file.is_file():
+    if file is not None and "file" in ctx.config.signals.enabled and isfile(file):  # noqa: PTH113
         return True
     if ctx.store.signals.find(states=("pending",)):
         return True

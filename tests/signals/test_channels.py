@@ -42,7 +42,7 @@ class Place(Protocol):
 
 class FilePlace:
     def __init__(self, path: Path) -> None:
-        self.file = path / "signals.txt"
+        self.file = path / "signals[1].txt"  # what a pattern of names takes otherwise
 
     def _write(self, line: str) -> None:
         with self.file.open("a") as file:

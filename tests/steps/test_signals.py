@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -273,6 +275,28 @@ def test_a_file_that_was_kept_and_not_acknowledged_is_acted_on_once(
     assert (signal.id, len(keys)) == ("f", 1)
     assert [one.id for one in wide.pipeline.records.signals()] == ["f"]
     assert wide.pipeline.take_signals() == []
+
+
+@pytest.mark.parametrize("name", ["replace", "unlink"])
+def test_a_file_that_may_not_be_taken_stops_nothing(
+    wide: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It is in a folder of somebody else's: windows and other signals go on, and it is acted on
+    once."""
+    (tmp_path / "signals.txt").write_text('{"id": "f", "type": "log", "data": {"message": "m"}}\n')
+    send(wide, "s", "log", message="m")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, name, _refused)
+        for _ in range(2):
+            wide.pipeline.take_signals()
+        assert outcome(wide, "s") == ("done", "")
+    wide.run()
+    assert [one.id for one in wide.pipeline.records.signals() if one.id == "f"] == ["f"]
+    assert list(tmp_path.glob("signals.txt*")) == []
+
+
+def _refused(*_: object, **__: object) -> None:
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def test_a_stopped_snapshot_keeps_what_was_read_and_removes_nothing(wide: Source) -> None:
