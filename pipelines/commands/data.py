@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,6 +46,7 @@ from pipelines.commands.shared import (
 from pipelines.config_file import SourceFile, config_path
 
 if TYPE_CHECKING:
+    from cdc_core.fleet import Round
     from cdc_core.model.alerts import Alert
     from cdc_core.model.records import WindowRecord, WindowState
     from cdc_core.model.reports import StepReport
@@ -80,10 +81,11 @@ def snapshot(
     """
     _check_condition(table, condition)
     with opened(config) as pipeline:
+        lines = Lines({"": pipeline}, out())
         if not table:
-            _begin(pipeline)
+            _begin(pipeline, lines)
         steps = pipeline.run_snapshot(tables_of(table), condition=condition)
-        told = Lines({"": pipeline}, out()).follow(steps)
+        told = lines.follow(steps)
         chunks = [step.rows for step in told if step.kind == "chunk-applied"]
         out().print(
             f"{counted(len(chunks), 'chunk')} with {counted(sum(chunks), 'row')} applied"
@@ -296,7 +298,6 @@ def run(
     """
     with opened(config) as pipeline, pipeline.carrying_windows():
         if loop:
-            _begin(pipeline)
             with (
                 serving([pipeline]),
                 _nightly([pipeline], config) as nightly,
@@ -304,8 +305,9 @@ def run(
             ):
                 _loop(pipeline, view, nightly, every, retry_max)
         else:
-            _begin(pipeline)
-            done, is_whole = _round(pipeline, Lines({"": pipeline}, out()))
+            lines = Lines({"": pipeline}, out())
+            _begin(pipeline, lines)
+            done, is_whole = _round(pipeline, lines)
             out().print(done or f"Nothing to do: {_idle(pipeline)}", soft_wrap=True)
             exit_unless_finished(pipeline)
             if not is_whole:
@@ -337,11 +339,14 @@ def _nightly(pipelines: Sequence[Pipeline], config: SourceFile | None) -> Nightl
 
 def _loop(pipeline: Pipeline, view: View, nightly: Nightly, every: float, retry_max: float) -> None:
     """Rounds without end; a temporary failure puts the next one off."""
-    failures, is_first = 0, True
+    failures, is_first, has_begun = 0, True, False
     alarm = _Alarm(pipeline)
     while True:
         try:
             with noticing_memory():
+                if not has_begun:
+                    _begin(pipeline, view)
+                    has_begun = True
                 done, _ = _round(pipeline, view)
                 said = done or (f"Nothing to do: {_idle(pipeline)}" if is_first else "")
             failures, is_first = 0, False
@@ -412,8 +417,6 @@ def run_all(
     """The same for all pluggable databases that the configuration lists, up to one SCN. One that
     stops does not affect the others: temporary failures are retried in a loop, anything else ends
     its part."""
-    from cdc_core.fleet import run_together
-
     codes = []
     with (
         all_opened(names, config) as pipelines,
@@ -422,14 +425,12 @@ def run_all(
     ):
         for pipeline in pipelines.values():
             carrying.enter_context(pipeline.carrying_windows())
-        for pipeline in pipelines.values():
-            _begin(pipeline)
         nightly = carrying.enter_context(_nightly([*pipelines.values()], config))
         view = carrying.enter_context(view_of(pipelines, out(), loop=loop))
         alarms = {name: _Alarm(one) for name, one in pipelines.items()}
-        failures = 0
+        failures, begun = 0, set[str]()
         while pipelines:
-            found = run_together(pipelines, follow=lambda name, steps: view.follow(steps, name))
+            found = _round_of_all(pipelines, view, begun, loop=loop)
             for name, error in found.errors.items():
                 view.failed(error, name)
                 if not loop or not isinstance(error, TransientError):
@@ -464,11 +465,41 @@ def run_all(
         raise typer.Exit(max(codes))
 
 
-def _begin(pipeline: Pipeline) -> None:
+def _round_of_all(
+    pipelines: Mapping[str, Pipeline], view: View, begun: set[str], *, loop: bool
+) -> Round:
+    """A round of several sources. In a loop, what stops the round, such as their metadata store,
+    stops each of them for now.
+
+    Args:
+        begun: Those that have begun, which the others join.
+    """
+    from cdc_core.fleet import Round, run_together
+
+    waiting: dict[str, CdcError] = {}
+    for name in [one for one in pipelines if one not in begun]:
+        try:
+            _begin(pipelines[name], view, name)
+            begun.add(name)
+        except TransientError as error:
+            if not loop:
+                raise
+            waiting[name] = error
+    ready = {name: pipeline for name, pipeline in pipelines.items() if name in begun}
+    try:
+        with noticing_memory():
+            found = run_together(ready, follow=lambda name, steps: view.follow(steps, name))
+    except TransientError as error:
+        if not loop:
+            raise
+        return Round({}, dict.fromkeys(ready, error) | waiting)
+    return Round(found.done, {**found.errors, **waiting})
+
+
+def _begin(pipeline: Pipeline, view: View, name: str = "") -> None:
     """Do what ``snapshot.mode`` says of a start, and say it where it is not the default."""
     if pipeline.config.snapshot.mode != "initial":
-        made = pipeline.begin()
-        out().print(f"snapshot.mode {pipeline.config.snapshot.mode}: {made}", soft_wrap=True)
+        view.say(f"snapshot.mode {pipeline.config.snapshot.mode}: {pipeline.begin()}", name)
 
 
 def _historied(pipeline: Pipeline) -> tuple[int, bool]:

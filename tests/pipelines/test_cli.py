@@ -329,6 +329,37 @@ def test_run_in_a_loop_waits_out_what_goes_away(
     assert len(rounds) == 3
 
 
+def test_a_loop_waits_for_oracle_at_its_start_too(
+    source: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What snapshot.mode asks of a start is done once, as soon as it can be."""
+    done: list[str] = []
+
+    def begin() -> str:
+        done.append("begin")
+        if len(done) == 1:
+            raise OracleUnavailableError("cannot connect", hint="Start it.")
+        return "reads all tables again"
+
+    def run_once() -> Iterator[StepReport]:
+        done.append("round")
+        if done.count("round") == 2:
+            raise KeyboardInterrupt
+        yield StepReport(kind="window-applied", key="1-2", seconds=0.1, rows=0)
+
+    snapshot = source.config.snapshot.model_copy(update={"mode": "always"})
+    source.configure(source.config.model_copy(update={"snapshot": snapshot}))
+    monkeypatch.setattr(source, "begin", begin, raising=False)
+    monkeypatch.setattr(source, "run_once", run_once, raising=False)
+    clock = SimpleNamespace(sleep=lambda _: None, monotonic=time.monotonic)
+    monkeypatch.setattr(following, "time", clock)
+    result = redolake("run", "--loop")
+    assert result.exit_code == 130
+    assert "cannot connect" in result.stderr
+    assert "snapshot.mode always: reads all tables again" in result.stdout
+    assert done == ["begin", "begin", "round", "round"]
+
+
 def test_run_once_ends_with_the_error(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     def run_once() -> Iterator[StepReport]:
         raise OracleUnavailableError("cannot connect", hint="Start it.")

@@ -17,7 +17,12 @@ from typer.testing import CliRunner
 
 from assets.components import OracleCdc
 from cdc_core import fleet
-from cdc_core.errors import CdcError, OracleUnavailableError, PreflightError
+from cdc_core.errors import (
+    CdcError,
+    OracleUnavailableError,
+    PreflightError,
+    StoreUnavailableError,
+)
 from pipelines.cli import app
 from pipelines.commands import following
 from tests.oracle.embedded import ContainerDatabase, container_database
@@ -212,6 +217,32 @@ def test_a_loop_goes_on_without_what_cannot_come_back(
     assert redolake("run", "--loop", "--every", "1").exit_code == 2
     assert asked == [[ONE, TWO], [ONE, TWO], [ONE]]
     assert len(pauses) == 2
+    assert folder.exists()
+
+
+def test_a_loop_waits_out_what_stops_the_round_of_all(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their metadata store is away between two steps, or this process gets no memory."""
+    rounds: list[BaseException] = [
+        StoreUnavailableError("the metadata store failed"),
+        MemoryError(),
+        KeyboardInterrupt(),
+    ]
+
+    def run_together(pipelines: dict[str, Any], **_: Any) -> fleet.Round:
+        assert list(pipelines) == [ONE, TWO]
+        raise rounds.pop(0)
+
+    pauses: list[float] = []
+    monkeypatch.setattr(fleet, "run_together", run_together)
+    clock = SimpleNamespace(sleep=pauses.append, monotonic=time.monotonic)
+    monkeypatch.setattr(following, "time", clock)
+    result = redolake("run", "--loop", "--every", "1")
+    assert result.exit_code == 130
+    assert pauses == [2.0, 4.0]
+    assert "the metadata store failed" in result.stderr
+    assert "does not have enough memory" in result.stderr
     assert folder.exists()
 
 
