@@ -16,14 +16,13 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from assets.secret_fields import ENV_SUFFIX, SECRET_FIELDS, secret_field, take_secrets
 from assets.settings import ComponentConfig
 from assets.yaml_positions import KeyPath, Problem, YamlFile, read_yaml
-from cdc_core.config import LandingConfig, LocalLandingConfig
 from cdc_core.errors import CdcError, ConfigError
 
 COMPONENT_TYPE = "assets.components.OracleCdc"
@@ -40,6 +39,7 @@ _SQLITE_RELATIVE = re.compile(r"sqlite:///(?!/)(?!:memory:)(.+)\Z")
 _ENV_NAME = re.compile(r"\benv\.([A-Za-z_]\w*)")
 _TEMPLATE = re.compile(r"\{\{|\{%")
 
+M = TypeVar("M", bound=BaseModel)
 Render = Callable[[str], Any]
 """Gives a template's value; raises any exception, whose first line is then told, if it cannot."""
 
@@ -221,24 +221,27 @@ def absolute_paths(config: ComponentConfig, folder: Path) -> ComponentConfig:
     def absolute(text: str) -> str:
         return text if "://" in text else str(folder.resolve() / Path(text).expanduser())
 
-    landing: LandingConfig = config.landing
-    if isinstance(landing, LocalLandingConfig):
-        landing = landing.model_copy(update={"path": absolute(landing.path)})
-    else:
-        landing = landing.model_copy(update={"cache": absolute(landing.cache)})
-    oracle = {
-        name: absolute(value)
-        for name in ("config_dir", "wallet_location")
-        if (value := getattr(config.oracle, name)) is not None
-    }
+    def absolute_in(model: M, *names: str) -> M:
+        values = {name: getattr(model, name, None) for name in names}
+        return model.model_copy(
+            update={name: absolute(value) for name, value in values.items() if value is not None}
+        )
+
+    oracle = absolute_in(config.oracle, "config_dir", "wallet_location")
+    if oracle.thick is not None:
+        thick = absolute_in(oracle.thick, "lib_dir", "config_dir")
+        oracle = oracle.model_copy(update={"thick": thick})
+    views = absolute_in(config.lake.current_views, "duckdb")
+    lake = absolute_in(config.lake, "path").model_copy(update={"current_views": views})
     url = config.state.url
     if found := _SQLITE_RELATIVE.match(url):
         url = f"sqlite:///{absolute(found[1])}"
     return config.model_copy(
         update={
-            "oracle": config.oracle.model_copy(update=oracle),
-            "landing": landing,
-            "lake": config.lake.model_copy(update={"path": absolute(config.lake.path)}),
+            "oracle": oracle,
+            "capture": absolute_in(config.capture, "folder"),
+            "landing": absolute_in(config.landing, "path", "cache"),
+            "lake": lake,
             "state": config.state.model_copy(update={"url": url}),
         }
     )

@@ -34,7 +34,12 @@ from pipelines.commands import (
     xstream,
 )
 from pipelines.commands.pdbs import EachPdbCommand, PdbCommand, together
-from pipelines.commands.shared import ErrorReportingGroup, end_at_sigterm, set_up_logging
+from pipelines.commands.shared import (
+    ErrorReportingGroup,
+    end_at_sigterm,
+    print_any_text,
+    set_up_logging,
+)
 
 app = typer.Typer(
     name="redolake",
@@ -258,6 +263,7 @@ app.add_typer(oracle, name="oracle", short_help="Serve the embedded Oracle.")
 def main() -> None:
     """Entry point of the console script."""
     end_at_sigterm()
+    print_any_text()
     app()
 
 

@@ -7,6 +7,8 @@ examined.
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
 import sys
@@ -183,11 +185,14 @@ def memory(meminfo: Path) -> Check:
 
 
 def writable(name: str, folder: Path) -> Check:
-    """Can files be made in a folder (or where it will be made)?"""
+    """Can files be made in a folder (or where it will be made), and get second names?"""
     at = _nearest(folder)
     try:
-        with tempfile.NamedTemporaryFile(dir=at, prefix=".redolake-"):
-            pass
+        with tempfile.NamedTemporaryFile(dir=at, prefix=".redolake-") as file:
+            if not _links(Path(file.name)):
+                remedy = "Name a folder on ext4, XFS, NFS or the like, or an object store."
+                problem = f"{folder}: this file system has no hard links, by which one of two writers wins"
+                return Check(name, False, problem, remedy)
     except OSError as error:
         return Check(
             name,
@@ -196,6 +201,18 @@ def writable(name: str, folder: Path) -> Check:
             f"chown or chmod {at}, or name another folder.",
         )
     return Check(name, True, str(folder))
+
+
+def _links(file: Path) -> bool:
+    second = file.with_name(f"{file.name}.link")
+    try:
+        os.link(file, second)
+    except OSError as error:
+        if error.errno in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+            return False
+        raise
+    second.unlink()
+    return True
 
 
 def _sources(config: SourceConfig) -> Iterator[Check]:
@@ -305,6 +322,6 @@ def _failed(name: str, error: CdcError, remedy: str) -> Check:
 def _nearest(folder: Path) -> Path:
     """The folder, or the nearest one above it that exists."""
     found = folder.absolute()
-    while not found.exists():
+    while not os.path.exists(found):  # noqa: PTH110 - Path.exists raises where it may not look
         found = found.parent
     return found

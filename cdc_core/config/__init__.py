@@ -4,7 +4,7 @@ One frozen tree; unknown keys are refused; the string under a field is its docum
 ``pipelines`` reads files and environment, everything below receives these values.
 """
 
-from cdc_core.config.base import ConfigModel, split_url_password
+from cdc_core.config.base import ConfigModel, Name, split_url_password
 from cdc_core.config.capture import (
     CloseAt,
     LogMinerConfig,
@@ -52,6 +52,7 @@ __all__ = [
     "LogsBy",
     "MaintenanceConfig",
     "MatchedTable",
+    "Name",
     "ObjectLandingConfig",
     "OpenLogReplicatorConfig",
     "OracleConfig",

@@ -81,7 +81,7 @@ def _java_version(home: Path) -> int | None:
     """The major version of a Java: from its ``release`` file, else by asking it; None if it is no
     Java."""
     java = home / "bin" / "java"
-    if not java.is_file():
+    if not os.path.isfile(java):  # noqa: PTH113 - Path.is_file raises where it may not look
         return None
     release = home / "release"
     text = release.read_text(errors="replace") if release.is_file() else _ask_version(java)

@@ -90,6 +90,7 @@ def init(
         raise ConfigError(
             "this file already exists", hint="Name another with --file, or remove it.", file=file
         )
+    _check_name(name)
     password = os.environ.get(password_env)
     if password is None:
         raise ConfigError(
@@ -113,19 +114,18 @@ def init(
             patterns=", ".join(table),
         ).listing([_why_not(one) for one in proposal.tables])
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(
-        configuration_text(
-            name,
-            dsn=dsn,
-            user=user,
-            password_env=password_env,
-            tables=_patterns(table, proposal) if as_patterns else _tables(proposal),
-            capture=capture_lines(openlogreplicator, xstream, name),
-        )
+    text = configuration_text(
+        name,
+        dsn=dsn,
+        user=user,
+        password_env=password_env,
+        tables=_patterns(table, proposal) if as_patterns else _tables(proposal),
+        capture=capture_lines(openlogreplicator, xstream, name),
     )
+    file.write_text(text, encoding="utf-8")
     if openlogreplicator is not None:
         beside = file.with_name(f"{file.stem}.openlogreplicator.json")
-        beside.write_text(replicator_text(name, dsn, openlogreplicator, captured))
+        beside.write_text(replicator_text(name, dsn, openlogreplicator, captured), encoding="utf-8")
         out().print(
             f"OpenLogReplicator's configuration written to {beside}: set its user and password",
             soft_wrap=True,
@@ -138,6 +138,22 @@ def init(
         if one.found.left_out:
             out().print(f"Left out: {_why_not(one)}", soft_wrap=True)
     out().print(f"Next: redolake doctor --config {file}", soft_wrap=True)
+
+
+def _check_name(name: str) -> None:
+    from pydantic import TypeAdapter, ValidationError
+
+    from cdc_core.config import Name
+
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError:
+        raise ConfigError(
+            "this is not a name of a source",
+            hint="Write lower-case letters, digits and _, beginning with a letter, at most 40 "
+            "characters.",
+            name=name,
+        ) from None
 
 
 def _size_lines(proposal: Proposal) -> list[str]:
@@ -222,7 +238,8 @@ def capture_lines(written_to: str | None, xstream: str | None, name: str) -> lis
     """``capture`` of a source that reads through OpenLogReplicator, or XStream."""
     if xstream is not None:
         key = "folder" if "/" in xstream else "server"
-        return ["type: xstream", f"{key}: {_quoted(xstream)}"]
+        value = _whole(xstream) if key == "folder" else xstream
+        return ["type: xstream", f"{key}: {_quoted(value)}"]
     if written_to is None:
         return []
     host, port = _listens_at(written_to)
@@ -230,7 +247,7 @@ def capture_lines(written_to: str | None, xstream: str | None, name: str) -> lis
     if host:
         reached = [f"host: {_quoted(host)}", f"port: {port}", f"source: {name.upper()}"]
         return [*lines, *reached, f"queue_size: {QUEUE_SIZE}"]
-    return [*lines, f"folder: {_quoted(written_to)}"]
+    return [*lines, f"folder: {_quoted(_whole(written_to))}"]
 
 
 def replicator_text(name: str, dsn: str, written_to: str, captured: Sequence[TableProposal]) -> str:
@@ -243,7 +260,7 @@ def replicator_text(name: str, dsn: str, written_to: str, captured: Sequence[Tab
         if host
         else {
             "type": "file",
-            "output": f"{COPIED_FROM if is_copied else written_to}/changes_%i.json",
+            "output": f"{COPIED_FROM if is_copied else _whole(written_to)}/changes_%i.json",
             "new-line": 1,
             "append": 1,
             "max-file-size": COPIED_BYTES if is_copied else FILE_BYTES,
@@ -268,6 +285,11 @@ def replicator_text(name: str, dsn: str, written_to: str, captured: Sequence[Tab
     target = {"alias": "T1", "source": "S1", "writer": writer}
     made = {"version": REPLICATOR_VERSION, "source": [source], "target": [target]}
     return json.dumps(made, indent=2) + "\n"
+
+
+def _whole(folder: str) -> str:
+    """A folder that was named where the command runs, for a file that may be elsewhere."""
+    return folder if "://" in folder else str(Path(folder).absolute())
 
 
 def _listens_at(written_to: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@ printed."""
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -77,6 +78,14 @@ class Terminated(KeyboardInterrupt):
 def end_at_sigterm() -> None:
     """From now on SIGTERM ends the command as Ctrl-C does: it says so, and gives leases back."""
     signal.signal(signal.SIGTERM, _terminated)
+
+
+def print_any_text() -> None:
+    """From now on a character that the terminal or the locale cannot show is printed as an escape:
+    a table's name ends no command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _terminated(*_: object) -> None:

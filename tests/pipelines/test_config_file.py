@@ -67,6 +67,26 @@ def test_relative_paths_are_relative_to_the_file(file: Path) -> None:
     assert config.state.url == f"sqlite:///{file.parent}/state.db"
 
 
+def test_all_folders_and_files_are_relative_to_the_file(file: Path) -> None:
+    """Dagster and the command line run in different folders: neither may find no recordings, or
+    write views elsewhere."""
+    text = RIGHT.replace(
+        "user: cdc\n", "user: cdc\n    thick: {lib_dir: client, config_dir: network}\n"
+    )
+    text = text.replace("{path: lake}", "{path: lake, current_views: {duckdb: views.db}}")
+    for kind in ("xstream", "openlogreplicator"):
+        file.write_text(f"{text}  capture: {{type: {kind}, folder: recordings}}\n")
+        config = load_config(file, environ=ENVIRON)
+        assert config.capture.folder == str(file.parent / "recordings")  # type: ignore[union-attr]
+    assert config.lake.current_views.duckdb == str(file.parent / "views.db")
+    assert config.oracle.thick is not None
+    assert config.oracle.thick.lib_dir == str(file.parent / "client")
+    assert config.oracle.thick.config_dir == str(file.parent / "network")
+    file.write_text(f"{text}  capture: {{type: xstream, folder: 's3://bucket/lcrs'}}\n")
+    config = load_config(file, environ=ENVIRON)
+    assert config.capture.folder == "s3://bucket/lcrs"  # type: ignore[union-attr]
+
+
 def test_paths_and_addresses_that_are_whole_stay(file: Path) -> None:
     text = RIGHT.replace("{path: lake}", "{path: s3a://bucket/lake}")
     text = text.replace("type: local, path: landing", "type: s3, bucket: b, cache: cache")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -84,6 +87,38 @@ def test_a_folder_below_a_file_cannot_be_written(tmp_path: Path) -> None:
     check = doctor.writable("Lake", tmp_path / "file")
     assert not check.ok
     assert check.remedy
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP])
+def test_a_file_system_without_hard_links_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """A share by SMB takes files, and no manifest and no commit."""
+
+    def link(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "link", link)
+    check = doctor.writable("Landing", tmp_path)
+    assert not check.ok
+    assert "no hard links" in check.found
+    assert "NFS" in check.remedy
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_in_which_nobody_may_look_hides_no_other_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = os.stat
+
+    def stat(path: Any, *more: Any, **named: Any) -> os.stat_result:
+        if str(path).startswith(f"{tmp_path}/private/"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return look(path, *more, **named)
+
+    (tmp_path / "private").mkdir()
+    monkeypatch.setattr(os, "stat", stat)
+    assert doctor.writable("Lake", tmp_path / "private" / "lake").ok
 
 
 def test_json_has_stable_keys() -> None:

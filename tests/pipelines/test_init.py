@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ from typer.testing import CliRunner
 
 from pipelines.cli import app
 from pipelines.config_file import load_config
-from tests.oracle.embedded import Oracle
+from tests.oracle.embedded import Oracle, running_oracle
 from tests.oracle.fixtures import oracle_with
 
 PASSWORD = "INIT_PASSWORD"
@@ -210,3 +213,51 @@ def test_the_doctor_warns_of_keys_that_will_be_text(oracle: Oracle, tmp_path: Pa
     )
     assert load_config(file, environ={PASSWORD: "capture"}).tables[0].columns_as
     assert "of its key" not in runner.invoke(app, ["doctor", "--config", str(file)]).stdout
+
+
+def test_a_file_is_utf8_and_a_name_is_printed_in_every_locale(tmp_path: Path) -> None:
+    """A locale whose text is ASCII, as a cron job may have it."""
+    file = tmp_path / "defs.yaml"
+    with running_oracle() as oracle:
+        oracle.run(
+            'CREATE TABLE "Größe" (ID NUMBER(9) PRIMARY KEY)',
+            'CREATE TABLE "Łąka" (ID NUMBER(9))',
+        )
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "pipelines.cli", "init", "--dsn", oracle.server.dsn),
+                *("--user", "C##REDOLAKE", "--name", "shop", "--password-env", PASSWORD),
+                *("--table", "DEMO.*", "--file", str(file)),
+            ],
+            capture_output=True,
+            env={**os.environ, PASSWORD: "capture", **_ASCII},
+        )
+    assert done.returncode == 0, done.stderr
+    assert rb'Left out: DEMO."\u0141\u0105ka"' in done.stdout
+    [table] = load_config(file, environ={PASSWORD: "capture"}).tables
+    assert table.name == 'DEMO."Größe"'
+
+
+_ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def test_a_name_that_the_file_could_not_have_is_refused_before_it_is_written(
+    oracle: Oracle, tmp_path: Path
+) -> None:
+    file = tmp_path / "defs.yaml"
+    result = init(oracle, file, "DEMO.*", extra=["--name", "My Shop"])
+    assert result.exit_code == 2
+    assert "this is not a name of a source" in result.stderr
+    assert not file.exists()
+
+
+def test_a_folder_is_the_one_that_was_named(
+    oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paths in the file are relative to the file, those of a command to where it runs."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "conf" / "defs.yaml"
+    result = init(oracle, file, "DEMO.*", extra=["--xstream", "./lcrs"])
+    assert result.exit_code == 0, result.output
+    capture = load_config(file, environ={PASSWORD: "capture"}).capture
+    assert capture.folder == str(tmp_path / "lcrs")  # type: ignore[union-attr]
