@@ -117,7 +117,7 @@ class RefusedLogins:
         is_paused = 0 <= self.now() - known.newest < PAUSE_SECONDS
         if is_paused or known.count >= SENT_MAX:
             facts = {"dsn": login.dsn, "user": login.user}
-            raise _with_pause("Oracle has refused user name or password", known, facts)
+            raise _with_pause("Oracle has refused user name or password", login, known, facts)
 
     @contextmanager
     def _told(self, login: Login, shared: RefusalMemory | None) -> Iterator[None]:
@@ -130,17 +130,22 @@ class RefusedLogins:
             if shared is not None:
                 with suppress(CdcError):  # the refusal is what the caller must hear of
                     refusal = shared.add(login, self.now())
-            raise _with_pause(error.message, refusal, error.facts) from error
+            raise _with_pause(error.message, login, refusal, error.facts) from error
 
 
-def _with_pause(message: str, refusal: Refusal, facts: Mapping[str, object]) -> ConfigError:
+def _with_pause(
+    message: str, login: Login, refusal: Refusal, facts: Mapping[str, object]
+) -> ConfigError:
+    has_blanks = login.password != login.password.strip()
+    blanks = "The password begins or ends with white space, perhaps a line break. "
     again = "when it changes"
     if refusal.count < SENT_MAX:
         moment = datetime.fromtimestamp(refusal.newest + PAUSE_SECONDS, UTC)
         again = f"{moment:%Y-%m-%d %H:%M:%S} UTC, or {again}"
     return ConfigError(
         message,
-        hint="Check oracle.user, and the password in the variable that oracle.password_env names; "
+        hint=f"{blanks if has_blanks else ''}"
+        "Check oracle.user, and the password in the variable that oracle.password_env names; "
         "the database administrator can unlock the account or set another password. Redolake does "
         "not send the same password again and again, which would lock the account: another one is "
         "sent at once, and `redolake doctor` sends this one too.",

@@ -254,6 +254,19 @@ def test_an_account_that_is_unlocked_is_used_at_once(
     connect(_config(oracle)).close()
 
 
+def test_a_line_break_behind_the_password_is_told(
+    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a file has it into which it was written by `echo`."""
+    monkeypatch.setattr("cdc_core.oracle.session.REFUSED_LOGINS", RefusedLogins())
+    with pytest.raises(ConfigError, match="refused user name") as error:
+        connect(OracleConfig.model_validate(oracle.login(CAPTURE, "capture\n")))
+    assert "ends with white space, perhaps a line break" in error.value.hint
+    with pytest.raises(ConfigError, match="refused user name") as error:
+        connect(OracleConfig.model_validate(oracle.login(CAPTURE, "wrong")))
+    assert "white space" not in error.value.hint
+
+
 def test_threads_that_log_in_at_once_send_a_refused_password_once(
     oracle: Oracle, sent: list[str]
 ) -> None:
