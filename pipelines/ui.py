@@ -56,6 +56,7 @@ def serve_ui(config_file: Path, *, port: int, console: Console) -> int:
     _refuse_taken_port(port)
     home = dagster_home(config_file, os.environ)
     prepare_home(home)
+    os.environ[HOME_ENV] = str(home)  # its dagster.yaml refers to it
     with database_of(config_file, os.environ) as environ:
         with dg.DagsterInstance.from_config(str(home)) as instance:
             off = [
@@ -63,7 +64,7 @@ def serve_ui(config_file: Path, *, port: int, console: Console) -> int:
                 for one in component.sources
                 for name in _show_source(one, instance, environ, console)
             ]
-        environ |= {HOME_ENV: str(home), CONFIG_ENV: str(config_file)}
+        environ |= {CONFIG_ENV: str(config_file)}
         log = home / "dagster.log"
         with _dagster(port, environ, log) as process:
             url = f"http://{HOST}:{port}"

@@ -37,7 +37,10 @@ def test_dagster_keeps_its_files(file: str, environ: dict[str, str], home: str) 
     assert dagster_home(Path(file), environ) == Path(home)
 
 
-def test_our_settings_are_valid_and_never_overwrite(tmp_path: Path) -> None:
+def test_our_settings_are_valid_and_never_overwrite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
     prepare_home(tmp_path / "home")
     with dg.DagsterInstance.from_config(str(tmp_path / "home")) as instance:
         assert not instance.telemetry_enabled
@@ -58,7 +61,10 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
             serve_ui(tmp_path / "defs.yaml", port=port, console=Console())
 
 
-def test_a_password_that_is_not_set_is_told_before_dagster_starts(tmp_path: Path) -> None:
+def test_a_password_that_is_not_set_is_told_before_dagster_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
     (tmp_path / "defs.yaml").write_text(SOURCE)
     with pytest.raises(ConfigError, match="HR_PASSWORD is not set"):
         serve_ui(tmp_path / "defs.yaml", port=free_port(), console=Console())
