@@ -119,25 +119,24 @@ def needs_its_place(
     states = [] if instance.schedule_storage is None else instance.all_instigator_state()
     if any(one.instigator_name == sensor and one.status.value == "STOPPED" for one in states):
         return f"{sensor} was switched off"
-    queued = [one.dagster_run for one in _records(instance, [dg.DagsterRunStatus.QUEUED])]
+    found = [one.dagster_run for one in _records(instance, [dg.DagsterRunStatus.QUEUED, *RUNNING])]
+    queued = [one for one in found if one.status is dg.DagsterRunStatus.QUEUED]
+    running = [one for one in found if one.status is not dg.DagsterRunStatus.QUEUED]
     source = run.tags.get(SOURCE_TAG)
     if any(source is not None and one.tags.get(SOURCE_TAG) == source for one in queued):
         return "another run of the source waits"
-    others = queued + [one.dagster_run for one in _records(instance, RUNNING)]
     if source is not None and any(
         one.run_id != run.run_id
         and (_is_of_source(one, source, keeps_out) or one.tags.get(MAINTAIN_TAG) == source)
-        for one in (others if keeps_out else [])
+        for one in (found if keeps_out else [])
     ):
         return "another run of the source has to write, and the lake has one writer"
-    for pool in pools:
-        found = instance.event_log_storage.get_concurrency_info(pool)
-        is_full = bool(found.slot_count) and found.active_slot_count >= found.slot_count
-        if found.pending_step_count or (queued and is_full):
+    for pool, slots in instance.event_log_storage.get_concurrency_infos(list(pools)).items():
+        is_full = bool(slots.slot_count) and slots.active_slot_count >= slots.slot_count
+        if slots.pending_step_count or (queued and is_full):
             return f"another run waits for a slot of the pool {pool}"
-    limits = instance.get_concurrency_config().run_queue_config
-    running = others[len(queued) :]
-    if not queued or limits is None or not 0 <= limits.max_concurrent_runs <= len(running):
+    limits = instance.get_concurrency_config().run_queue_config if queued else None
+    if limits is None or not 0 <= limits.max_concurrent_runs <= len(running):
         return ""
     staying = [one.run_id for one in running if MINUTES_TAG in one.tags]
     is_oldest = staying[-1:] == [run.run_id]  # one slot is enough

@@ -25,7 +25,7 @@ class WindowsSensorConfig(ConfigModel):
     interval_seconds: Seconds = 60
     """Interval at which it checks the database for redo, in seconds."""
 
-    run_minutes: Annotated[float, Field(ge=0)] = 15
+    run_minutes: Annotated[float, Field(ge=0)] = 30
     """How long a run that the sensor requested continues, in minutes. When it has applied the
     windows for which it was requested, it looks for new ones every ``interval_seconds``, and
     applies and reports each as a separate run would. Dagster spends about five CPU seconds on a

@@ -23,8 +23,11 @@ from assets.runs import MINUTES_TAG, needs_its_place
 from assets.translator import Translator
 from assets.waiting import NOTHING, Tick, next_windows, snapshot_keys, window_keys
 from assets.window_steps import WindowApplication, capture_each
+from cdc_core import fleet
 from cdc_core.config import SourceConfig
 from cdc_core.errors import CdcError, LeaseHeldError, LogsNotReadyError, NotYetError
+from cdc_core.model.reports import StepReport
+from cdc_core.model.scn import ScnWindow
 from cdc_core.steps import Pipeline
 
 LOOK_SECONDS_MAX = 10.0
@@ -147,8 +150,13 @@ class _Visit:
             self._pipeline.release_sessions()
 
     def _take(self) -> None:
-        limit = self._config.capture.windows_per_run_max
-        if not self._tick.look(self._others, limit=limit):
+        limit, landed = self._config.capture.windows_per_run_max, dict[ScnWindow, StepReport]()
+
+        def capture(window: ScnWindow) -> StepReport:
+            landed[window] = fleet.capture_window(self._pipeline, self._others, window)
+            return landed[window]
+
+        if not self._tick.look(self._others, limit=limit, capture=capture):
             return
         waiting = next_windows(self._pipeline, limit)
         if not waiting:
@@ -157,7 +165,7 @@ class _Visit:
         self._owes_events = self._config.publish.bootstrap_servers is not None
         add_keys(self._context.instance, self._names.windows, [key for _, key in partitions])
         captured = capture_each(
-            self._context, self._pipeline, self._others, self._names, partitions
+            self._context, self._pipeline, self._others, self._names, partitions, landed
         )
         self._work.take_each(captured, last=partitions[-1])
 

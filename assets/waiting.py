@@ -8,7 +8,7 @@ another Dagster), so it makes partitions of exactly what it has read and asks fo
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
@@ -36,6 +36,8 @@ from cdc_core import fleet
 from cdc_core.config import SourceConfig
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import WindowRecord
+from cdc_core.model.reports import StepReport
+from cdc_core.model.scn import ScnWindow
 from cdc_core.model.wording import counted
 from cdc_core.steps import Pipeline
 from cdc_core.steps.delta_logs import side_table_names
@@ -47,6 +49,7 @@ CHANGED_TAG = "cdc/changed-tables-only"
 that its windows change are materialized."""
 
 Kept = Mapping[str, Any]
+Capture = Callable[[ScnWindow], StepReport]
 NOTHING: Kept = MappingProxyType({})
 
 
@@ -150,9 +153,16 @@ class Tick:
         ]
         return Asked(requests, kept=kept)
 
-    def look(self, others: Sequence[Pipeline], *, limit: int | None) -> bool:
+    def look(
+        self, others: Sequence[Pipeline], *, limit: int | None, capture: Capture | None = None
+    ) -> bool:
         """Cut windows up to the present, and pass those without anything for captured tables, as
         :meth:`ask` does; does one wait?
+
+        Args:
+            others: As of :meth:`ask`.
+            limit: As of :meth:`ask`.
+            capture: Captures one window, by default together with the sources beside it.
 
         Raises:
             TransientError: What may go away by itself.
@@ -161,7 +171,7 @@ class Tick:
         try:
             pending_max = sys.maxsize if limit is None else limit
             fleet.cut_windows(pipeline, others, pending_max=pending_max)
-            capture = partial(fleet.capture_window, pipeline, others)
+            capture = capture or partial(fleet.capture_window, pipeline, others)
             is_waiting = pipeline.pass_idle_windows(capture) is not None
             pipeline.retire_windows()
         finally:

@@ -8,9 +8,10 @@ refused.
 
 # No postponed annotations in this module: Dagster wants the classes themselves, not their names.
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import dagster as dg
@@ -46,18 +47,26 @@ def capture_each(
     others: Sequence[Pipeline],
     names: Translator,
     partitions: Sequence[Partition],
+    landed: Mapping[ScnWindow, StepReport] = MappingProxyType({}),
 ) -> Iterator[Partition]:
-    """Capture windows in order, and report and yield each; the redo of later ones is read early.
+    """Capture windows in order, and report and yield each; the redo of later ones is prefetched.
 
     Windows land for the sources beside it as well, where they wait for one with the same bounds.
+
+    Args:
+        landed: Windows that this process has just captured, with what it reported of them.
     """
-    alone = [window for window, _ in partitions if not fleet.is_awaited(others, window)]
+    alone = [
+        window
+        for window, _ in partitions
+        if window not in landed and not fleet.is_awaited(others, window)
+    ]
     with pipeline.carrying_windows(), pipeline.prefetching(alone):
         for window, key in partitions:
             step = partial(
                 fleet.capture_window, pipeline, others, window, wait_seconds=SHARED_WAIT_SECONDS
             )
-            report = unless_forgotten(context, pipeline, window, step)
+            report = landed.get(window) or unless_forgotten(context, pipeline, window, step)
             if report is None:
                 continue
             log_stopped(context, report)
@@ -117,7 +126,9 @@ def unless_forgotten(
 
 
 def _say_forgotten(context: dg.AssetExecutionContext, key: str) -> None:
-    context.log.info(f"{key} was retired: every table has passed it, nothing is left to do")
+    context.log.info(
+        f"window {key} is retired: every table has passed it, so there is nothing to do"
+    )
 
 
 def finished(

@@ -6,8 +6,8 @@ process tree, runs that have ended included, and of no other process: the databa
 own, and what writes to it is the benchmark. A window's price is what the tree used beyond its rest,
 by the windows taken. Its delay is the time from the commit to the mirror's position behind it.
 
-In the long form the interval is a minute and a run stays for fifteen, as by default, for an hour.
-The shorter forms keep the proportion: a run takes fifteen windows. The quick form takes five
+In the long form the interval is a minute and a run stays for thirty, as by default, for an hour.
+The shorter forms keep the proportion: a run takes thirty windows. The quick form takes five
 minutes.
 """
 
@@ -40,7 +40,7 @@ from pipelines.demo.settings import COMPONENT, PASSWORD_ENV
 SOURCE, TABLES = "orders", ("ORDERS", "CUSTOMERS", "STOCK")
 ROWS, CHANGED = 20_000, 20
 COLUMNS = 13
-WINDOWS_PER_RUN = 15
+WINDOWS_PER_RUN = 30
 MINUTE, SETTLED_SECONDS = 60, 30
 READY_SECONDS, POLL_SECONDS, TAKEN_SECONDS_MAX = 180, 0.25, 60
 GOAL_CPU, GOAL_P50, GOAL_P99, GOAL_IDLE = 1.0, 3.0, 10.0, 150.0

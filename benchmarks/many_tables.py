@@ -6,8 +6,8 @@ them, by the command line and by Dagster: a tick of the windows sensor and the r
 At last Dagster loads a code location of as many tables from nothing, as when the UI starts.
 
 The lake is in memory, so that the steps themselves are measured, with the embedded Oracle's share
-in the same process; Dagster keeps its events in SQLite. The result is right if all tables are ready
-and equal Oracle.
+in the same process; Dagster keeps its events as under `redolake ui`. The result is right if all
+tables are ready and equal Oracle.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from assets.settings import DagsterConfig, WindowsSensorConfig
 from benchmarks.common import Cost, Form, Result, measured
 from pipelines.config_file import CONFIG_ENV
 from pipelines.demo.settings import COMPONENT
-from pipelines.ui import ROOT
+from pipelines.ui import ROOT, prepare_home
 from tests.assets.site import MemorySite
 from tests.oracle.embedded import Oracle, running_oracle
 from tests.steps.harness import Source, source_of
@@ -139,9 +139,10 @@ def _in_dagster(oracle: Oracle, source: Source, folder: Path) -> Cost:
     """What a tick and its run over a window with one change cost, behind a first tick that shows
     all that the command line did."""
     home = folder / "dagster"
-    home.mkdir()
+    prepare_home(home)
+    os.environ["DAGSTER_HOME"] = str(home)
     logging.disable(logging.INFO)  # a run's events are for its reader
-    with dg.DagsterInstance.local_temp(str(home)) as instance:
+    with dg.DagsterInstance.from_config(str(home)) as instance:
         site = MemorySite(source, instance, CHANGED)
         for value in ("shown", "counted"):
             oracle.run(f"UPDATE T3 SET V = '{value}'")

@@ -81,8 +81,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
     """With files and settings as `redolake ui` makes them."""
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster"))
     prepare_home(tmp_path / "dagster")
     with dg.DagsterInstance.from_config(str(tmp_path / "dagster")) as made:
         yield made
@@ -276,6 +277,9 @@ def test_windows_come_while_it_stays(
         assert site.run(request).success
         assert taken[-1] == 4
         assert site.partitions("STAYS", "changelog") == site.partitions("STAYS")
+        [newest] = home.fetch_materializations(site.names.redo_key, limit=1).records
+        assert newest.asset_materialization is not None
+        assert newest.asset_materialization.metadata["cdc/repeated"].value is False
         source.check_current("STAYS")
         assert site.tick() == []
 
