@@ -17,19 +17,19 @@ from cdc_core.config import SourceConfig
 from cdc_core.model.alerts import Alert, AlertKind
 
 CHECKS: dict[AlertKind, tuple[str, str]] = {
-    "oracle": ("oracle_answers", "The database can be reached."),
-    "window": ("windows_can_be_carried", "No window stands still; none is a gap."),
+    "oracle": ("oracle_answers", "Redolake can connect to the database."),
+    "window": ("windows_advance", "The next window can be captured and applied, and is no gap."),
     "archived_logs": (
         "archived_logs_last",
-        "Oracle keeps the archived logs that are still to be read for longer than "
-        "alerts.archived_log_hours, as far as one can tell from what it has deleted so far.",
+        "Oracle will keep the archived logs that Redolake still has to read for at least "
+        "alerts.archived_log_hours, judged by how it has deleted logs so far.",
     ),
     "lease": (
-        "work_is_in_living_hands",
-        "One living process carries the source's windows: no dead one holds them, and no two take "
-        "work from each other.",
+        "one_active_process",
+        "One live process at most holds the lease on the source's windows: no dead process blocks "
+        "them, and no two processes take the work from each other.",
     ),
-    "lag": ("tables_keep_up", "No table is further behind than alerts.lag_minutes."),
+    "lag": ("tables_keep_up", "No table is more than alerts.lag_minutes behind Oracle."),
 }
 
 
@@ -39,8 +39,8 @@ def database_asset(config: SourceConfig, names: Translator) -> dg.AssetSpec:
         names.database_key,
         group_name=names.group("oracle"),
         kinds={"oracle"},
-        description="The Oracle database. Its checks are the source's alerts; the alerts sensor "
-        "evaluates them.",
+        description="The Oracle database of this source. Its checks are the source's alerts, which "
+        f"{names.source}_alerts_sensor evaluates.",
         metadata={"dagster/uri": f"oracle://{config.oracle.dsn}", "cdc/source": names.source},
         **names.common,
     )
@@ -79,8 +79,9 @@ def alerts_sensor(names: Translator, open_pipeline: Opener) -> dg.SensorDefiniti
         name=f"{names.source}_alerts_sensor",
         minimum_interval_seconds=options.interval_seconds,
         default_status=on if options.enabled else off,
-        description="Evaluates the checks of the database: does Oracle answer, can windows be "
-        "carried, do archived logs last? Reports what changed, and notifies.",
+        description="Evaluates the alerts, which are the checks of the asset "
+        f"{names.source}/database: does Oracle answer, do windows advance, will archived logs last? "
+        "Reports each alert that begins or ends, and sends notifications of it.",
     )
     def alerts(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         before = None if context.cursor is None else json.loads(context.cursor)

@@ -40,8 +40,8 @@ def reconcile_checks(
                 CHECK_NAME,
                 asset=key,
                 additional_deps=[names.key("mirror", table)],
-                description=f"The mirror of {table} has the rows that Oracle has AS OF the mirror's position: all rows, "
-                "all columns.",
+                description=f"Compares the mirror of {table} with Oracle AS OF the SCN of the mirror, "
+                "in all rows and columns.",
             )
             for key, table in tables.items()
         ],

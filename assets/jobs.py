@@ -26,15 +26,17 @@ EXECUTORS = {"in_process": dg.in_process_executor, "multiprocess": dg.multiproce
 
 
 class StartSnapshot(dg.Config):
-    """What to snapshot."""
+    """Which tables to read."""
 
     tables: list[str] = Field(
         default=[],
-        description="OWNER.TABLE of each table to read again. Empty: the first snapshot of all tables that have none.",
+        description="Each table to read again, as OWNER.TABLE. Empty: all tables that have no "
+        "snapshot yet.",
     )
     condition: str = Field(
         default="",
-        description="Read only rows that match, for example AMOUNT > 100. Needs tables.",
+        description="An SQL condition, for example AMOUNT > 100: only rows that match are read. "
+        "Requires tables.",
     )
 
 
@@ -53,18 +55,21 @@ def asset_jobs(
         selection=dg.AssetSelection.assets(*sorted(window_keys(config, names))),
         tags={SOURCE_TAG: names.source, **options.run_tags},
         executor_def=executor,
-        description="Capture and apply windows. The windows sensor requests it; by hand it takes any range.",
+        description="Captures and applies windows. The windows sensor requests its runs. Launched for a "
+        "range of old windows, it replays them.",
     )
     reconcile = dg.define_asset_job(
         f"{names.source}_reconcile",
         selection=dg.AssetSelection.checks(checks),
         tags=dict(options.run_tags),
         executor_def=executor,
-        description="Compare every mirror with Oracle AS OF the position, all rows and all columns.",
+        description="Compares every mirror with Oracle AS OF its SCN, in all rows and columns.",
     )
     schedules = [
         *_nightly(reconcile.name, options.reconcile, "Compares every mirror with Oracle."),
-        *_nightly(maintain.name, options.maintain, "Maintains every mirror and change log."),
+        *_nightly(
+            maintain.name, options.maintain, "Compacts and cleans up every mirror and change log."
+        ),
     ]
     return dg.Definitions(jobs=[windows, reconcile, maintain], schedules=schedules)
 
@@ -118,7 +123,8 @@ def snapshot_job(
 
     @dg.job(
         name=f"{names.source}_start_snapshot",
-        description="Plan the first snapshot, or an ad hoc one of some tables. The snapshots sensor runs its chunks.",
+        description="Plans the first snapshot of all tables, or a new one of some tables. The snapshots "
+        "sensor then requests runs that read its chunks.",
         tags={"cdc/plan": names.source, **names.options.run_tags},
     )
     def start_snapshot() -> None:
@@ -128,19 +134,22 @@ def snapshot_job(
 
 
 class SendSignal(dg.Config):
-    """A signal, in Debezium's form. Launched as the launchpad shows it, it is refused: it names no
-    table."""
+    """A signal in Debezium's format. The launchpad's defaults name no table: Redolake rejects
+    them until you add one."""
 
     type: str = Field(
         default="execute-snapshot",
-        description="For example execute-snapshot, stop-snapshot or pause-snapshot.",
+        description="The type of the signal: execute-snapshot, stop-snapshot, pause-snapshot, "
+        "resume-snapshot, and others.",
     )
     data: dict[str, Any] = Field(
         default={"data-collections": []},
-        description='The signal\'s data, for example {"data-collections": ["SHOP.ORDERS"]}.',
+        description='The data of the signal, for example {"data-collections": ["SHOP.ORDERS"]}.',
     )
     id: str | None = Field(
-        default=None, description="The signal's id, which is taken once. Empty: the run's id."
+        default=None,
+        description="The id of the signal. Redolake processes each id once. Empty: the id of the "
+        "run.",
     )
 
 
@@ -162,16 +171,18 @@ def signal_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
                 channel="dagster",
             )
             if not pipeline.add_signal(signal):
-                context.log.info(f"signal {signal.id} was sent before")
+                context.log.info(f"signal {signal.id} was sent before; it is processed once")
             pipeline.take_signals()
             [found] = [one for one in pipeline.records.signals() if one.id == signal.id]
         if found.state == "rejected":
             raise dg.Failure(f"signal {found.id} was rejected: {found.reason}", allow_retries=False)
-        context.log.info(f"signal {found.id} is {found.state}: {found.reason or 'as it asks'}")
+        why = f": {found.reason}" if found.reason else ""
+        context.log.info(f"signal {found.id} is {found.state}{why}")
 
     @dg.job(
         name=f"{names.source}_send_signal",
-        description="Send a signal in Debezium's form: start, stop, pause or resume snapshots.",
+        description="Sends a signal in Debezium's format, for example to start, stop, pause or resume "
+        "snapshots.",
         tags={"cdc/signal": names.source, **names.options.run_tags},
     )
     def send_signal() -> None:
@@ -181,12 +192,12 @@ def signal_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
 
 
 class SkipGap(dg.Config):
-    """Which redo is skipped."""
+    """Which redo to skip."""
 
     replaced: bool = Field(
         default=False,
-        description="The database was replaced for good, by a restored clone or by another "
-        "pluggable database under its name: read it from now on.",
+        description="The database was replaced permanently, by a restored clone or by another "
+        "pluggable database of the same name: read the new one from now on.",
     )
 
 
@@ -201,18 +212,18 @@ def skip_gap_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
             pipeline = redolake.source(names.source, open_pipeline)
             found = pipeline.skip_gap(is_replaced=config.replaced)
         if found is None:
-            context.log.info("there is no gap: no window stopped because redo is gone")
+            context.log.info("nothing to skip: no window is blocked by lost redo")
             return
         window, tables = found
         if window is not None:
-            context.log.warning(f"{window.key} is a gap now")
+            context.log.warning(f"window {window.key} is now a gap")
         for table in tables:
-            context.log.warning(f"{table.table} left before it: {table.way_out}")
+            context.log.warning(f"{table.table} left the stream before the gap: {table.way_out}")
 
     @dg.job(
         name=f"{names.source}_skip_gap",
-        description="Skip redo that is lost: tables that need it leave, and windows continue "
-        "behind it. Does nothing where Oracle has the redo.",
+        description="Skips redo that Oracle no longer has: tables that need it leave the stream, and "
+        "windows continue after it. Does nothing while Oracle has the redo.",
         tags={"cdc/gap": names.source, **names.options.run_tags},
     )
     def skip_gap() -> None:
@@ -225,7 +236,8 @@ class MaintainTables(dg.Config):
     """What to maintain."""
 
     tables: list[str] = Field(
-        default=[], description="OWNER.TABLE of each table to maintain. Empty: all captured tables."
+        default=[],
+        description="Each table to maintain, as OWNER.TABLE. Empty: all captured tables.",
     )
 
 
@@ -245,7 +257,7 @@ def maintain_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
             tables = [TableId.parse(text) for text in config.tables]
             for found in pipeline.maintain(tables or None):
                 if found.left_alone:
-                    context.log.warning(f"{found.table} was left alone: {found.left_alone}")
+                    context.log.warning(f"{found.table} was not maintained: {found.left_alone}")
                 if found.is_failed:
                     failed.append(str(found.table))
                 for one in found.done:
@@ -258,7 +270,8 @@ def maintain_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
 
     @dg.job(
         name=f"{names.source}_maintain",
-        description="Merge small files, switch deletion vectors on or off by size and workload, remove old files.",
+        description="Compacts small files, turns deletion vectors on or off by size and workload, and "
+        "removes old files.",
         tags={MAINTAIN_TAG: names.source, **names.options.run_tags},
     )
     def maintain() -> None:

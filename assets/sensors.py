@@ -130,9 +130,11 @@ def snapshots_sensor(
             except TransientError as error:
                 return _waits(context, error)
             for signal, chunks in taken:
-                context.log.info(f"signal {signal.id} taken: {counted(len(chunks), 'chunk')}")
+                context.log.info(
+                    f"signal {signal.id} processed: {counted(len(chunks), 'chunk')} planned"
+                )
             for table in sorted({chunk.table for chunk in planned}):
-                context.log.info(f"{table} is read again, as its policy says")
+                context.log.info(f"{table} takes a new snapshot, as its policy says")
             refused = [
                 f"signal {name} was rejected: {reason}"
                 for name, reason in _rejected(pipeline).items()
@@ -159,9 +161,9 @@ def snapshots_sensor(
                 requests += _chunk_requests(context, names, key, chunks, totals)
         if not requests:
             why = (
-                "their runs are in progress, or wait for a retry after a failure"
+                "the runs of all pending chunks are in progress, or wait after a failure"
                 if pending
-                else "no chunk is asked for"
+                else "no chunk is pending"
             )
             return dg.SensorResult(
                 skip_reason="; ".join(refused) or why,

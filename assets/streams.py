@@ -31,9 +31,9 @@ PROOF_NAME = "equals_oracle"
 
 _STATES = {
     "new": "has no snapshot yet",
-    "snapshotting": "takes its snapshot; its redo is captured meanwhile",
-    "ready": "takes every window",
-    "paused": "is paused: its redo is captured and not applied",
+    "snapshotting": "is being read for its snapshot, while its redo is captured",
+    "ready": "is in the stream",
+    "paused": "is paused: its redo is captured but not applied",
     "failed": "is stopped",
     "removed": "is removed",
 }
@@ -76,11 +76,10 @@ def proof_check(names: Translator, table: TableId) -> dg.AssetCheckSpec:
     return dg.AssetCheckSpec(
         PROOF_NAME,
         asset=names.key("mirror", table),
-        description=f"Was the mirror of {table} equal to Oracle, all rows and columns, at the "
-        "last comparison? Says as of which SCN, and when. The check "
-        "mirror_equals_oracle of the table in Oracle, the job "
-        f"{names.source}_reconcile and `redolake reconcile` compare; this check "
-        "compares nothing.",
+        description=f"The mirror of {table} equalled Oracle, in all rows and columns, at its last "
+        "comparison; the result says when that was, and as of which SCN. This check shows that "
+        "comparison and runs none. To compare, execute the check mirror_equals_oracle of the table "
+        f"in Oracle, launch the job {names.source}_reconcile, or run `redolake reconcile`.",
     )
 
 

@@ -23,11 +23,11 @@ CODE_VERSION = "1"
 Layer = Literal["oracle", "snapshot", "changelog", "mirror"]
 
 _BESIDE: dict[SideTableName, str] = {
-    "transactions": "Transactions in the change logs, one row each, with the number of changes "
-    "per table. A window's rows are added once every table in the stream has "
-    "taken the window.",
-    "schema_changes": "How the definitions of the captured tables changed, one row per change, "
-    "with the DDL if the redo contains it.",
+    "transactions": "The transactions in the change logs, one row each, with the number of changes "
+    "per table. Redolake adds a window's rows when every table in the stream has applied the "
+    "window.",
+    "schema_changes": "Changes to the definitions of the captured tables, one row each, with the "
+    "DDL statement if the redo contains it.",
 }
 
 _KINDS: dict[Layer, set[str]] = {
@@ -37,14 +37,16 @@ _KINDS: dict[Layer, set[str]] = {
     "mirror": {"spark", "deltalake"},
 }
 _DESCRIPTIONS: dict[Layer, str] = {
-    "oracle": "The table {table} in Oracle. Read only.",
-    "snapshot": "Existing rows of {table}, read `AS OF SCN` chunk by chunk: one partition per "
-    "key or ROWID range. Materializing a chunk again applies the landed files and "
-    "reads nothing from Oracle; a new snapshot (`redolake snapshot --table`, a "
-    "signal, the job) does.",
-    "changelog": "Every committed change of {table}, append-only, one partition per window of commit SCNs.",
-    "mirror": "The current rows of {table}. After a window, it is identical to Oracle as of the "
-    "window's upper SCN. Windows are applied in order; materializing an old one is a "
+    "oracle": "The table {table} in Oracle, which Redolake only reads.",
+    "snapshot": "The existing rows of {table}, read `AS OF SCN`: one partition per chunk, "
+    "which is a range of keys or ROWIDs. Materializing a chunk again applies the "
+    "files in landing and reads nothing from Oracle. To read the table again, take a new "
+    "snapshot: with `redolake snapshot --table {argument}`, the job {source}_start_snapshot, or a "
+    "signal.",
+    "changelog": "Every committed change of {table}, append-only: one partition per window of "
+    "commit SCNs.",
+    "mirror": "The current rows of {table}: after each window, the rows that Oracle had as of the "
+    "window's upper SCN. Windows are applied in order; materializing an old window again is a "
     "replay and leaves the rows unchanged.",
 }
 
@@ -80,7 +82,9 @@ class Translator:
             self.key(layer, table),
             group_name=self.group(layer),
             kinds=_KINDS[layer],
-            description=_DESCRIPTIONS[layer].format(table=table),
+            description=_DESCRIPTIONS[layer].format(
+                table=table, argument=table.argument, source=self.source
+            ),
             metadata={
                 "dagster/table_name": self.table_name(layer, table),
                 "cdc/source": self.source,
@@ -118,8 +122,9 @@ class Translator:
             self.views_key,
             group_name=self.group("mirror"),
             kinds={"view"},
-            description="Views of all mirrors as of one SCN, the newest that all tables in their "
-            "stream have: a join over them is one moment. Renewed at the end of each window run.",
+            description="SQL views of all mirrors as of one SCN, the newest that every table in "
+            "the stream has reached, so that a join over them shows one moment. Each run over "
+            "windows renews them at its end.",
             metadata={"cdc/source": self.source},
             code_version=CODE_VERSION,
             **self.common,

@@ -47,8 +47,9 @@ def redo_windows(
                 deps=[names.key("oracle", table.table) for table in config.tables],
                 group_name=names.group("landing"),
                 kinds={"oracle", "parquet"},
-                description="Redo of all captured tables as LogMiner prints it, one partition per window of commit "
-                "SCNs: immutable Parquet files with a manifest.",
+                description="The redo of all captured tables, as it was read: immutable Parquet "
+                "files with a manifest, one partition per window of commit SCNs. Each piece of redo "
+                "is read from Oracle once, for all tables.",
                 metadata={"cdc/source": names.source, "dagster/uri": config.landing.uri},
                 code_version=CODE_VERSION,
                 **names.common,

@@ -283,7 +283,7 @@ def test_without_signals_and_chunks_nothing_is_requested(
     pipeline: StandIn, sensors: Sensors
 ) -> None:
     pipeline.snapshotted()
-    assert "no chunk is asked for" in str(sensors.tick("snapshots").skip_message)
+    assert "no chunk is pending" in str(sensors.tick("snapshots").skip_message)
 
 
 def test_what_the_command_line_did_is_shown_once(
