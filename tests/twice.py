@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = _run(folder, [*given.pytest, *_AGAIN])
             left = _failed(folder)
     for name in sorted(first - left):
-        print(f"UNSTEADY {name} failed, and passed when it was run again: mend it", flush=True)
+        print(f"UNSTEADY {name} failed, and passed when it was run again: fix it", flush=True)
     return code
 
 

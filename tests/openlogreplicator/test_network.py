@@ -28,7 +28,7 @@ def server(oracle: Oracle) -> Iterator[OlrServer]:
 
 
 def capture_of(server: OlrServer, **more: Any) -> dict[str, Any]:
-    reached = {"host": "127.0.0.1", "port": server.port, "source": "ORCL", "idle_seconds": 1}
+    reached = {"host": "127.0.0.1", "port": server.port, "source": "ORCL", "idle_seconds": 60}
     return {"type": "openlogreplicator", **reached, **more}
 
 
@@ -151,7 +151,9 @@ def _changes(source: Source) -> list[dict[str, Any]]:
 def test_a_full_queue_is_named(oracle: Oracle, tmp_path: Path) -> None:
     with (
         OlrServer(oracle.database, "ORCL", queue_size=20) as server,
-        source_of(oracle, tmp_path, "K", capture=capture_of(server, queue_size=20)) as source,
+        source_of(
+            oracle, tmp_path, "K", capture=capture_of(server, queue_size=20, idle_seconds=5)
+        ) as source,
     ):
         source.run()
         oracle.run(*(f"INSERT INTO K VALUES ({number}, 'x')" for number in range(10, 60)))

@@ -78,7 +78,7 @@ def olr_files(oracle: Oracle, path: Path) -> Iterator[Reader]:
 def olr_network(oracle: Oracle, path: Path) -> Iterator[Reader]:
     """Reads from OpenLogReplicator's network writer."""
     with OlrServer(oracle.database, "ORCL") as server:
-        capture = {"type": "openlogreplicator", "host": "127.0.0.1", "port": server.port, "source": "ORCL", "idle_seconds": 1}  # fmt: skip
+        capture = {"type": "openlogreplicator", "host": "127.0.0.1", "port": server.port, "source": "ORCL", "idle_seconds": 60}  # fmt: skip
 
         def lose() -> None:
             server.saved = None

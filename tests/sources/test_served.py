@@ -25,7 +25,7 @@ oracle = oracle_with("CREATE TABLE K (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(40))"
 def _ways(folder: Path, port: int) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     """Arguments of ``streaming``, and ``capture`` of who reads that."""
     replicator = {"type": "openlogreplicator"}
-    reached = {"host": "127.0.0.1", "port": port, "source": "ORCL", "idle_seconds": 1}
+    reached = {"host": "127.0.0.1", "port": port, "source": "ORCL", "idle_seconds": 60}
     return {
         "OpenLogReplicator's files": (
             {"replicator_folder": folder},
