@@ -458,7 +458,8 @@ class MaintenanceConfig(ConfigModel):
 
     delta_features: tuple[DeltaFeature, ...] = ()
     """Delta features that readers of the mirrors need. `redolake maintain` enables them, and
-    disables those that leave this list (column mapping stays). Spark then merges the mirror.
+    disables those that leave this list (column mapping stays). With all but column mapping, Spark
+    merges the mirror.
     ``change_data_feed``: readers can ask Delta which rows changed. ``row_tracking``: each row has a
     permanent ID. ``iceberg_compatibility``: files for Iceberg readers (IcebergCompatV2, which
     UniForm requires), with column mapping and without deletion vectors: Redolake refuses it

@@ -17,7 +17,7 @@ import pyarrow.fs as pafs
 
 from cdc_core.delta.checkpoints import added_files
 from cdc_core.delta.deletion_vectors import Vector
-from cdc_core.delta.history import read_log
+from cdc_core.delta.history import file_names_of
 from cdc_core.delta.log_files import (
     Action,
     actions_of,
@@ -93,8 +93,7 @@ def files_within(path: str, column: str, low: int, high: int) -> list[str]:
     from deltalake import DeltaTable
 
     found = pa.table(DeltaTable(path).get_add_actions(flatten=True))
-    log = read_log(path)
-    name = column if log is None else log.file_names.of(column)
+    name = file_names_of(path).of(column)
     if {f"min.{name}", f"max.{name}"} <= set(found.column_names):
         least, most = found[f"min.{name}"], found[f"max.{name}"]
         inside = pc.and_(pc.less_equal(least, high), pc.greater_equal(most, low))

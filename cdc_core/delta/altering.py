@@ -20,21 +20,19 @@ from cdc_core.delta.appending import CommitInfo, info_action
 from cdc_core.delta.commits import (
     GUARD_FEATURE,
     ICEBERG_FEATURE,
+    MAPPING_FEATURE,
     VECTORS_FEATURE,
     put_commit,
     takes_commits,
 )
 from cdc_core.delta.errors import at_work, conflict
 from cdc_core.delta.file_names import FILE_NAME, FILE_NUMBER
-from cdc_core.delta.history import MAPPING, DeltaLog, filesystem_of, read_log
+from cdc_core.delta.history import MAPPING, DeltaLog, features_of, filesystem_of, read_log
 from cdc_core.delta.log_files import Action
 from cdc_core.errors import DEBUG_HINT, LakeError
 
 _NTZ_FEATURE = "timestampNtz"
-_MAPPING_FEATURE = "columnMapping"
 _NUMBER_MAX = "delta.columnMapping.maxColumnId"
-_OF_WRITER_2 = ("appendOnly", "invariants")
-"""What writer version 2 asks for, which version 7 has to name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ class TableMetadata:
                 raise ValueError(f"there is a column of this name: {', '.join(taken)}")
             added = deepcopy(new)
             place.extend(added)
-            found = found._numbered(added)
+            found = found._numbered(list(_all_fields(added)))
         return found._with_fields(fields)
 
     def renamed(self, old: str, new: str) -> TableMetadata:
@@ -106,7 +104,7 @@ class TableMetadata:
     def mapped(self) -> TableMetadata:
         """With column mapping by name: all columns keep the names that they have in files."""
         fields = self._fields
-        found = self._with_feature(_MAPPING_FEATURE).with_properties({MAPPING: "name"})
+        found = self._with_feature(MAPPING_FEATURE).with_properties({MAPPING: "name"})
         found = found._numbered(list(_all_fields(fields)), keeps_names=True)
         return found._with_fields(fields)
 
@@ -146,12 +144,9 @@ class TableMetadata:
     def _with_feature(self, feature: str, *, of_readers: bool = True) -> TableMetadata:
         """With a feature that writers must know, and readers but for some."""
         said = self.protocol
-        is_old_writer = said["minWriterVersion"] < 7
-        writers = _OF_WRITER_2 if said["minWriterVersion"] == 2 else ()
-        writers = writers if is_old_writer else tuple(said.get("writerFeatures") or ())
-        # Reader version 2 is column mapping, version 1 nothing.
-        readers = (_MAPPING_FEATURE,) if said["minReaderVersion"] == 2 else ()
-        readers = tuple(said.get("readerFeatures") or readers)
+        writers = said.get("writerFeatures") or sorted(features_of(said["minWriterVersion"]))
+        # What older versions stand for is of writers alone, but for column mapping.
+        readers = said.get("readerFeatures") or {MAPPING_FEATURE}.intersection(writers)
         protocol = {
             "minReaderVersion": 3,
             "minWriterVersion": 7,

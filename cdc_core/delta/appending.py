@@ -37,9 +37,8 @@ from cdc_core.delta.commits import (
 )
 from cdc_core.delta.deletion_vectors import Vector, VectorFile
 from cdc_core.delta.errors import at_work, committing, conflict
-from cdc_core.delta.file_names import PLAIN_NAMES
 from cdc_core.delta.file_statistics import statistics_of
-from cdc_core.delta.history import MAPPING, DeltaLog, filesystem_of, read_log
+from cdc_core.delta.history import MAPPING, DeltaLog, file_names_of, filesystem_of, read_log
 from cdc_core.delta.row_tracking import ROW_TRACKING_FEATURE, with_row_ids
 from cdc_core.delta.storage import storing
 from cdc_core.errors import REPORT_HINT, CdcError, LakeError, StoreUnavailableError
@@ -149,8 +148,7 @@ def write_file(
     """
     filesystem, root = filesystem_of(table)
     name = new_file_name()
-    log = read_log(table)
-    names = PLAIN_NAMES if log is None else log.file_names
+    names = file_names_of(table)
     own = names.in_files(schema)
     found: list[pq.FileMetaData] = []
     path = f"{root}/{name}"
@@ -188,7 +186,7 @@ def write_file(
                 filesystem.delete_file(path)
             raise
     size = filesystem.get_file_info(path).size
-    statistics = statistics_of(found[0], own, [names.of(column) for column in indexed])
+    statistics = statistics_of(found[0], own, names.called(indexed))
     return NewFile(name, found[0].num_rows, size, statistics, names.are_mapped)
 
 

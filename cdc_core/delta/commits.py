@@ -36,6 +36,9 @@ PLAIN_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz"})
 VECTORS_FEATURE = "deletionVectors"
 """What a table asks of its readers and writers in which a file may have a deletion vector."""
 
+MAPPING_FEATURE = "columnMapping"
+"""What a table asks of its readers and writers whose files may have other names for its columns."""
+
 GUARD_FEATURE = "domainMetadata"
 """A feature that asks nothing of a commit which brings no domains, and that delta-rs does not
 write. Measured with deltalake 1.6: its VACUUM removes deletion vectors that are in use, and in a
@@ -44,11 +47,17 @@ table with this feature it refuses before it removes anything. Readers need not 
 ICEBERG_FEATURE = "icebergCompatV2"
 """What a table asks of its writers whose files readers of Iceberg tables know, too."""
 
+RULE_FEATURES = frozenset(
+    {"checkConstraints", "changeDataFeed", "generatedColumns", "identityColumns"}
+)
+"""Features that ask something of writers only where a property or a column uses them: older writer
+versions stand for them, and what was switched off stays in the protocol."""
+
 _TIMES_FEATURE = "inCommitTimestamp"
 _TIMES_SWITCH = "delta.enableInCommitTimestamps"
 
 _FEATURES = PLAIN_FEATURES | {
-    "columnMapping",
+    MAPPING_FEATURE,
     VECTORS_FEATURE,
     GUARD_FEATURE,
     "clustering",
@@ -56,16 +65,15 @@ _FEATURES = PLAIN_FEATURES | {
     _TIMES_FEATURE,
     ROW_TRACKING_FEATURE,
     ICEBERG_FEATURE,
+    *RULE_FEATURES,
 }
 """Files have the names and numbers that column mapping gave their columns before they get here, a
 commit that removes one names its vector, one of a table with times in its commits has such a time,
 and one of a table that tracks rows the IDs of new ones. Clustering asks nothing of what is
 appended, checkpoints nothing of commits, and Iceberg's readers nothing of files that column mapping
-does not ask for too."""
+does not ask for too. Rules are in no use (:func:`_has_rules`)."""
 
-PLAIN_WRITER_VERSIONS = (1, 2, 7)
-"""Writer versions that ask for nothing but what their features name; 3 to 6 stand for constraints,
-change data, mapping and identities."""
+_RULES_OF_COLUMNS = ("delta.generationExpression", "delta.identity.")
 
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9._-]+")
 """The log has such names of files as they are; others are encoded."""
@@ -78,16 +86,24 @@ _COMMITS_PER_CHECKPOINT = 100
 def takes_commits(filesystem: pafs.FileSystem, log: DeltaLog, removed: Iterable[str]) -> bool:
     """May :func:`put_commit` add files to a table, and remove these ones? Rows that move into other
     files keep their IDs in a table that tracks them, which is left to Spark."""
-    is_plain = log.writer_version in PLAIN_WRITER_VERSIONS and log.writer_features <= _FEATURES
     names = list(removed)
     keeps_all = log.properties.get("delta.appendOnly", "false").lower() != "false"
     return (
         (isinstance(filesystem, pafs.LocalFileSystem) or objects_of(filesystem) is not None)
-        and is_plain
+        and log.writer_features <= _FEATURES
+        and not _has_rules(log)
         and not log.partition_columns
         and all(map(_PLAIN_PATH.fullmatch, names))
         and not (names and (keeps_all or ROW_TRACKING_FEATURE in log.writer_features))
     )
+
+
+def _has_rules(log: DeltaLog) -> bool:
+    """Does the table use one of :data:`RULE_FEATURES`?"""
+    tells_changes = log.properties.get("delta.enableChangeDataFeed", "false").lower() != "false"
+    has_constraints = any(name.startswith("delta.constraints.") for name in log.properties)
+    schema = log.metadata.get("schemaString") or ""
+    return tells_changes or has_constraints or any(one in schema for one in _RULES_OF_COLUMNS)
 
 
 def in_commit_time(filesystem: pafs.FileSystem, root: str, log: DeltaLog, now: int) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -22,6 +22,8 @@ FILE_NAME = "delta.columnMapping.physicalName"
 _PART_NUMBERS = "delta.columnMapping.nested.ids"
 _ELEMENT = "element"
 """Where readers of Iceberg tables know the files too, the elements of a list have a number."""
+
+_Rows = TypeVar("_Rows", pa.RecordBatch, pa.Table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +59,25 @@ class FileNames:
         """
         return pa.schema([self._field(one, ()) for one in schema]) if self.are_mapped else schema
 
-    def to_files(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def to_files(self, rows: _Rows) -> _Rows:
         """Rows as a file has them; nothing is copied."""
         if not self.are_mapped:
-            return batch
-        schema = self.in_files(batch.schema)
-        arrays = [array.view(one.type) for array, one in zip(batch.columns, schema, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+            return rows
+        return _renamed(rows, self.in_files(rows.schema))
+
+    def called(self, columns: Sequence[str]) -> list[str]:
+        """What files call some columns."""
+        return [self.of(name) for name in columns]
+
+    def in_columns(self, rows: _Rows, columns: pa.Schema) -> _Rows:
+        """Rows of a file in these columns of the table, none of which has fields, in their order
+        and types: one that the file is older than is NULL."""
+        there, count = set(rows.schema.names), rows.num_rows
+        arrays = [
+            rows[name].cast(one.type) if name in there else pa.nulls(count, one.type)
+            for one, name in zip(columns, self.called(columns.names), strict=True)
+        ]
+        return type(rows).from_arrays(arrays, schema=columns)
 
     def from_files(self, rows: pa.Table) -> pa.Table:
         """What was read from a file, under the names of the table's schema; columns that it does
@@ -72,12 +86,7 @@ class FileNames:
             return rows
         known = {(path[:-1], name): path[-1] for path, name in self.names.items()}
         picked = rows.select([name for name in rows.column_names if ((), name) in known])
-        schema = pa.schema([_back(one, (), known) for one in picked.schema])
-        columns = [
-            pa.chunked_array([chunk.view(one.type) for chunk in column.chunks], one.type)
-            for column, one in zip(picked.columns, schema, strict=True)
-        ]
-        return pa.Table.from_arrays(columns, schema=schema)
+        return _renamed(picked, pa.schema([_back(one, (), known) for one in picked.schema]))
 
     def _name(self, path: tuple[str, ...]) -> str:
         return self.names.get(path, path[-1])
@@ -131,3 +140,14 @@ def _back(
     if pa.types.is_struct(kind):
         kind = pa.struct([_back(part, (*above, name), known) for part in kind])
     return pa.field(name, kind, one.nullable)
+
+
+def _renamed(rows: _Rows, schema: pa.Schema) -> _Rows:
+    """The same rows in columns and fields with other names."""
+    columns = [
+        pa.chunked_array([chunk.view(one.type) for chunk in column.chunks], one.type)
+        if isinstance(column, pa.ChunkedArray)
+        else column.view(one.type)
+        for column, one in zip(rows.columns, schema, strict=True)
+    ]
+    return type(rows).from_arrays(columns, schema=schema)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,18 @@ from cdc_core.errors import LakeError
 MAPPING = "delta.columnMapping.mode"
 """Table property: how a table's columns are found in its files."""
 
+_NAMING_VERSION = 7
+_IMPLIED = (
+    (2, "appendOnly"),
+    (2, "invariants"),
+    (3, "checkConstraints"),
+    (4, "changeDataFeed"),
+    (4, "generatedColumns"),
+    (5, "columnMapping"),
+    (6, "identityColumns"),
+)
+"""From which writer version on a protocol that names no features stands for them."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeltaCommit:
@@ -59,8 +71,8 @@ class DeltaLog:
     """A table's newest state: ``transactions`` maps application id to version, ``columns`` maps the
     names of the top-level columns to the protocol's type names (``struct`` and the like for nested
     ones), ``fields`` each struct to its fields and their type names, ``comments`` to those of its
-    fields that have one. ``file_names`` are what files call them. ``writer_version`` and
-    ``writer_features`` are what the table asks of its writers. ``foreign`` are changes of somebody
+    fields that have one. ``file_names`` are what files call them. ``writer_features`` are what the
+    table asks of its writers (:func:`features_of`). ``foreign`` are changes of somebody
     else behind the newest rows that are ours. ``row_id_high`` is the highest ID that a table which
     tracks rows has given out. ``protocol`` and ``metadata`` are these actions."""
 
@@ -71,7 +83,6 @@ class DeltaLog:
     fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     comments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     file_names: FileNames = PLAIN_NAMES
-    writer_version: int = 0
     writer_features: frozenset[str] = frozenset()
     partition_columns: tuple[str, ...] = ()
     foreign: ForeignChanges = NOTHING_FOREIGN
@@ -96,6 +107,13 @@ def read_log(path: str) -> DeltaLog | None:
     """
     filesystem, root = filesystem_of(path)
     return _known.newest(path, filesystem, root)
+
+
+def file_names_of(path: str) -> FileNames:
+    """What the files of the Delta table at ``path`` call its columns. Errors as for
+    :func:`read_log`."""
+    log = read_log(path)
+    return PLAIN_NAMES if log is None else log.file_names
 
 
 def _read_whole(filesystem: pafs.FileSystem, root: str, names: list[str]) -> DeltaLog | None:
@@ -277,8 +295,7 @@ class _State:
         self.fields = log.fields if log else {}
         self.comments = log.comments if log else {}
         self.file_names = log.file_names if log else PLAIN_NAMES
-        self.writer_version = log.writer_version if log else 0
-        self.writer_features = log.writer_features if log else frozenset()
+        self.writer_features = log.writer_features if log else features_of(0)
         self.partition_columns = log.partition_columns if log else ()
         self.foreign = log.foreign if log else NOTHING_FOREIGN
         self.row_id_high = log.row_id_high if log else -1
@@ -294,7 +311,6 @@ class _State:
             fields=self.fields,
             comments=self.comments,
             file_names=self.file_names,
-            writer_version=self.writer_version,
             writer_features=self.writer_features,
             partition_columns=self.partition_columns,
             foreign=self.foreign,
@@ -316,8 +332,8 @@ class _State:
                 self.row_id_high = row_id_high(domain, self.row_id_high)
             if protocol := action.get("protocol"):
                 self.protocol = protocol
-                self.writer_version = protocol["minWriterVersion"]
-                self.writer_features = frozenset(protocol.get("writerFeatures") or ())
+                version, named = protocol["minWriterVersion"], protocol.get("writerFeatures")
+                self.writer_features = features_of(version, named)
             if metadata := action.get("metaData"):
                 self.metadata = metadata
                 self.partition_columns = tuple(metadata.get("partitionColumns") or ())
@@ -343,6 +359,16 @@ class _State:
                 }
                 is_mapped = self.properties.get(MAPPING, "none") != "none"
                 self.file_names = FileNames.of_fields(fields) if is_mapped else PLAIN_NAMES
+
+
+def features_of(version: int, named: Iterable[str] | None = None) -> frozenset[str]:
+    """What a table asks of its writers: the features that its protocol has ``named``, or that an
+    older writer version stands for; of one that nobody knows its number."""
+    if version == _NAMING_VERSION:
+        return frozenset(named or ())
+    if not 0 < version < _NAMING_VERSION:
+        return frozenset({f"writer version {version}"})
+    return frozenset(one for least, one in _IMPLIED if least <= version)
 
 
 def _type_name(kind: Any) -> str:

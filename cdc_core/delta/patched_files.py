@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,8 +33,9 @@ from cdc_core.delta.column_chunks import (
     row_group,
     structs,
 )
+from cdc_core.delta.file_names import FileNames
 from cdc_core.delta.file_statistics import statistics_of
-from cdc_core.delta.history import filesystem_of
+from cdc_core.delta.history import file_names_of, filesystem_of
 from cdc_core.delta.parquet_footer import MAGIC, Kind, Struct, footer_bytes, read_footer
 
 
@@ -44,6 +44,7 @@ class RowGroup:
     """Some rows of a file that follow each other: the first is the ``start``-th of the file."""
 
     file: pq.ParquetFile
+    names: FileNames
     schema: pa.Schema
     number: int
     start: int
@@ -52,9 +53,10 @@ class RowGroup:
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Some of their columns, in the table's types: what wrote the file may have held them in
         others, which it names there."""
-        rows = self.file.read_row_group(self.number, columns=columns, use_threads=False)
+        called = self.names.called(columns)
+        rows = self.file.read_row_group(self.number, columns=called, use_threads=False)
         wanted = pa.schema([self.schema.field(name) for name in columns])
-        return rows.select(columns).cast(wanted)
+        return self.names.in_columns(rows, wanted)
 
 
 def write_patched(
@@ -83,41 +85,50 @@ def write_patched(
             written.
     """
     filesystem, root = filesystem_of(table)
+    names = file_names_of(table)
+    own = names.in_files(schema)
+    elements = structs(EncodedRows(own.empty_table()).footer, SCHEMA)[1:]
     name = new_file_name()
     path = f"{root}/{name}"
     with filesystem.open_input_file(f"{root}/{old}") as source, pq.ParquetFile(source) as file:
         footer, _ = read_footer(source)
-        if not _is_alike(footer, schema) or any(
+        if not _is_alike(footer, elements) or any(
             group[GROUP_BYTES][1] > group_bytes_max for group in structs(footer, GROUPS)
         ):
             return None
+        # Files from before the table had column mapping do not number their columns.
+        footer = {**footer, SCHEMA: list_of([*structs(footer, SCHEMA)[:1], *elements])}
+
+        def encoded(number: int, start: int, rows: int) -> pa.Table:
+            return names.to_files(changed(RowGroup(file, names, schema, number, start, rows)))
+
         try:
             with filesystem.open_output_stream(path) as target:
-                size = _write(source, file, schema, footer, changed, target)
+                size = _write(source, footer, encoded, target)
             make_durable(filesystem, path)
             found = pq.read_metadata(path, filesystem=filesystem)
         except BaseException:
             with suppress(OSError):
                 filesystem.delete_file(path)
             raise
-    return NewFile(name, found.num_rows, size, statistics_of(found, schema, indexed))
+    statistics = statistics_of(found, own, names.called(indexed))
+    return NewFile(name, found.num_rows, size, statistics, names.are_mapped)
 
 
 def _write(
     source: pa.NativeFile,
-    file: pq.ParquetFile,
-    schema: pa.Schema,
     footer: Struct,
-    changed: Callable[[RowGroup], pa.Table],
+    changed: Callable[[int, int, int], pa.Table],
     target: pa.NativeFile,
 ) -> int:
-    """The new file's bytes."""
+    """The new file's bytes. ``changed`` gives what is to be encoded of the row group of a number
+    that begins with a row of the file and has so many."""
     groups: list[Struct] = []
     start = file_rows = 0
     target.write(MAGIC)
     for number, group in enumerate(structs(footer, GROUPS)):
         rows = group[ROWS][1]
-        new = changed(RowGroup(file, schema, number, start, rows))
+        new = changed(number, start, rows)
         start += rows
         if new.num_columns:
             rows = new.num_rows
@@ -141,12 +152,7 @@ def _write(
     return int(target.tell())
 
 
-def _is_alike(footer: Struct, schema: pa.Schema) -> bool:
+def _is_alike(footer: Struct, elements: Sequence[Struct]) -> bool:
     """Has the file the columns in the form in which this process encodes them?"""
-    found, wanted = structs(footer, SCHEMA)[1:], _elements(schema)
-    return [as_named(one) for one in found] == wanted
-
-
-@lru_cache(maxsize=64)
-def _elements(schema: pa.Schema) -> list[Struct]:
-    return [as_named(one) for one in structs(EncodedRows(schema.empty_table()).footer, SCHEMA)[1:]]
+    found = structs(footer, SCHEMA)[1:]
+    return list(map(as_named, found)) == list(map(as_named, elements))

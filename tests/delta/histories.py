@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -145,6 +146,20 @@ class History:
             change = lambda table: table.with_columns([field])  # noqa: E731
             commit_change(self.path, "ADD COLUMNS", change, _info(None), fence=lambda: None)
 
+    def rename(self) -> None:
+        """A column gets a name that is new, or was another one's."""
+        log = read_log(self.path)
+        assert log is not None
+        if log.is_mapped and takes_changes(self.path, log):
+            old, new = self._renamed()
+            change = lambda table: table.renamed(old, new)  # noqa: E731
+            commit_change(self.path, "RENAME COLUMN", change, _info(None), fence=lambda: None)
+
+    def map_columns(self) -> None:
+        """Names of columns are those of files no more."""
+        change = lambda table: table.mapped()  # noqa: E731
+        commit_change(self.path, "SET TBLPROPERTIES", change, _info(None), fence=lambda: None)
+
     # -- commits of delta-rs -----------------------------------------------------------------------------------------
 
     def rs_append(self) -> None:
@@ -182,7 +197,7 @@ class History:
         self.rows = {key: values for key, values in self.rows.items() if key % 7 != 3}
 
     def spark_update(self) -> None:
-        self._sql("UPDATE {} SET NAME = 'by Spark' WHERE ID % 4 = 2")
+        self._sql(f"UPDATE {{}} SET {self.columns[0]} = 'by Spark' WHERE ID % 4 = 2")
         for key, values in self.rows.items():
             if key % 4 == 2:
                 self.rows[key] = ("by Spark", *values[1:])
@@ -223,9 +238,20 @@ class History:
         return {key: self._values() for key in range(self._next - count, self._next)}
 
     def _new_column(self) -> str:
-        self.columns.append(f"C{len(self.columns)}")
+        self.columns.append(self._new_name())
         self.rows = {key: (*values, None) for key, values in self.rows.items()}
         return self.columns[-1]
+
+    def _new_name(self) -> str:
+        """One that no column has, but one of a file may have had."""
+        names = (f"C{number}" for number in count(1))
+        return next(name for name in names if name not in self.columns)
+
+    def _renamed(self) -> tuple[str, str]:
+        """One of the columns, and what it is called now."""
+        at, new = self._chance.randrange(len(self.columns)), self._new_name()
+        old, self.columns[at] = self.columns[at], new
+        return old, new
 
     def _table(self, rows: dict[int, Row]) -> pa.Table:
         columns = list(zip(*((key, *values) for key, values in rows.items()), strict=True))

@@ -13,13 +13,15 @@ from urllib.parse import unquote
 import duckdb
 from pyroaring import BitMap64
 
+_FILE_NAME = "delta.columnMapping.physicalName"
 _B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _Z85 = (string.digits + string.ascii_lowercase + string.ascii_uppercase).encode()
 _FROM_Z85 = bytes.maketrans(_Z85 + b".-:+=^!/*?&<>()[]{}@%$#", _B85)
 
 
 def rows_of(path: str) -> list[tuple[Any, ...]]:
-    """All rows of the newest version, sorted: the schema's columns in their order, NULL where a file is older than one."""
+    """All rows of the newest version, sorted: the schema's columns in their order, by the names that
+    files have, NULL where one is older than a column."""
     columns, files = _newest(Path(path) / "_delta_log")
     found: list[tuple[Any, ...]] = []
     with duckdb.connect() as connection:
@@ -52,7 +54,8 @@ def _newest(log: Path) -> tuple[list[str], dict[str, Any]]:
     files: dict[tuple[Any, ...], dict[str, Any]] = {}
     for action in actions:
         if said := action.get("metaData"):
-            columns = [one["name"] for one in json.loads(said["schemaString"])["fields"]]
+            fields = json.loads(said["schemaString"])["fields"]
+            columns = [one["metadata"].get(_FILE_NAME, one["name"]) for one in fields]
         if gone := action.get("remove"):
             files.pop(_named(gone), None)
         if added := action.get("add"):

@@ -10,7 +10,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from cdc_core.delta.altering import Change, TableMetadata, commit_change, takes_changes
+from cdc_core.delta.altering import (
+    Change,
+    TableMetadata,
+    commit_change,
+    takes_changes,
+)
 from cdc_core.delta.appending import (
     CommitInfo,
     FileChanges,
@@ -32,6 +37,10 @@ FIRST = pa.schema([("ID", pa.int64()), ("after", pa.struct([("A", pa.string())])
 TEXT = pa.field("NAME", pa.string(), metadata={"comment": "VARCHAR2(9)"})
 TIME = pa.field("SEEN", pa.timestamp("us"), metadata={"comment": "DATE"})
 NTZ = ["timestampNtz"]
+OF_VERSION_5 = [
+    "appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "generatedColumns",
+    "invariants",
+]  # fmt: skip
 
 
 def _info(kind: str = "schema") -> CommitInfo:
@@ -86,6 +95,11 @@ def _protocol(reader: int, writer: int, readers: Any = None, writers: Any = None
             _protocol(1, 7, None, ["domainMetadata"]),
             _protocol(3, 7, NTZ, ["domainMetadata", *NTZ]),
             id="features-of-writers-alone",
+        ),
+        pytest.param(
+            _protocol(2, 5),
+            _protocol(3, 7, ["columnMapping", *NTZ], [*OF_VERSION_5, *NTZ]),
+            id="what-version-5-implied-is-named",
         ),
         pytest.param(
             _protocol(2, 7, None, ["columnMapping"]),

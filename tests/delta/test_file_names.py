@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -78,3 +80,14 @@ def test_a_plain_table_has_its_own_names() -> None:
 def test_names_that_a_plain_table_refuses_need_mapping(name: str) -> None:
     assert need_mapping(["ID", name])
     assert not need_mapping(["ID", "a/b", "Größe€", "SELECT", "a`b", "a'b", "a-b"])
+
+
+@pytest.mark.parametrize("kind", [pa.Table, pa.RecordBatch])
+def test_columns_are_picked_from_a_file_by_the_names_that_it_has(kind: Any) -> None:
+    """In the table's types; one that the file is older than is NULL, and one that the table dropped
+    is left out."""
+    rows = kind.from_pydict({"ID": ["x"], "gone": [True], "col-1": pa.array([1], pa.int32())})
+    columns = pa.schema([("ID", pa.int64()), ("absent", pa.string()), ("a b", pa.string())])
+    found = NAMES.in_columns(rows, columns)
+    assert (type(found), found.schema) == (kind, columns)
+    assert found.to_pylist() == [{"ID": 1, "absent": None, "a b": "x"}]

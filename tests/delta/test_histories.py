@@ -18,6 +18,7 @@ from tests.jvm import small_session
 
 OURS = ("append", "append", "replace", "alter", "say_nothing", "try_again", "clean_up")
 MARKING = (*OURS, "mark", "mark", "mark")
+RENAMING = ("rename", "rename", "alter")
 DELTA_RS = ("rs_append", "rs_delete", "rs_optimize", "rs_vacuum", "rs_alter", "rs_checkpoint")
 SPARK = ("spark_insert", "spark_delete", "spark_update", "spark_optimize", "spark_vacuum", "spark_alter")  # fmt: skip
 
@@ -66,6 +67,19 @@ def test_with_deletion_vectors(tmp_path: Path, seed: int) -> None:
     history = History(str(tmp_path / "t"), Random(seed), {})
     with_vectors(history.path)
     live(history, MARKING, 20)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("steps", [MARKING, OURS], ids=["with-vectors", "rewritten"])
+def test_with_column_mapping(tmp_path: Path, seed: int, steps: tuple[str, ...]) -> None:
+    """Columns come, and get names that other ones had, while files keep the names that they were
+    written with."""
+    history = History(str(tmp_path / "t"), Random(seed), {})
+    if steps is MARKING:
+        with_vectors(history.path)
+    history.append()
+    history.map_columns()
+    live(history, (*steps, *RENAMING), 20)
 
 
 @pytest.mark.spark

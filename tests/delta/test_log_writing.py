@@ -17,23 +17,31 @@ from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.delta.appending import CommitInfo, FileChanges, commit_files, create_table, write_file
 from cdc_core.delta.commits import put_commit, takes_commits
-from cdc_core.delta.history import DeltaLog, read_log
+from cdc_core.delta.history import DeltaLog, features_of, read_log
 from cdc_core.delta.log_files import Action
 from cdc_core.delta.row_counts import count_rows
 from cdc_core.errors import CommitConflictError, LakeError
 
-PLAIN = DeltaLog(3, {}, {"redolake.role": "mirror"}, {"ID": "long"}, writer_version=2)
-FEATURES = replace(PLAIN, writer_version=7)
+PLAIN = DeltaLog(3, {}, {"redolake.role": "mirror"}, {"ID": "long"}, writer_features=features_of(2))
 LOCAL = pafs.LocalFileSystem()
 SCHEMA = pa.schema([("ID", pa.int64())])
 
 
 def features(*names: str) -> DeltaLog:
-    return replace(FEATURES, writer_features=frozenset(names))
+    return replace(PLAIN, writer_features=features_of(7, names))
 
 
 def properties(name: str, value: str) -> DeltaLog:
     return replace(PLAIN, properties={name: value})
+
+
+def version(writers: int) -> DeltaLog:
+    return replace(PLAIN, writer_features=features_of(writers))
+
+
+def generated(rule: str) -> DeltaLog:
+    fields = [{"name": "ID", "type": "long", "nullable": True, "metadata": {rule: "1"}}]
+    return replace(version(6), metadata={"schemaString": json.dumps({"fields": fields})})
 
 
 @pytest.mark.parametrize(
@@ -47,9 +55,13 @@ def properties(name: str, value: str) -> DeltaLog:
         pytest.param(features("v2Checkpoint"), [], True, id="checkpoints-of-version-2"),
         pytest.param(features("rowTracking", "domainMetadata"), [], True, id="row-tracking"),
         pytest.param(features("of-tomorrow"), [], False, id="a-feature-of-tomorrow"),
-        pytest.param(replace(PLAIN, writer_version=4), [], False, id="change-data"),
-        pytest.param(replace(PLAIN, writer_version=8), [], False, id="a-protocol-of-tomorrow"),
-        pytest.param(replace(PLAIN, writer_version=0), [], False, id="no-protocol"),
+        pytest.param(version(6), ["part-0.parquet"], True, id="rules-that-are-in-no-use"),
+        pytest.param(properties("delta.enableChangeDataFeed", "true"), [], False, id="change-data"),
+        pytest.param(properties("delta.constraints.c", "ID > 0"), [], False, id="constraints"),
+        pytest.param(generated("delta.generationExpression"), [], False, id="generated"),
+        pytest.param(generated("delta.identity.start"), [], False, id="identities"),
+        pytest.param(version(8), [], False, id="a-protocol-of-tomorrow"),
+        pytest.param(version(0), [], False, id="no-protocol"),
         pytest.param(replace(PLAIN, partition_columns=("ID",)), [], False, id="partitions"),
         pytest.param(properties("delta.appendOnly", "true"), [], True, id="append-only"),
         pytest.param(properties("delta.appendOnly", "TRUE"), ["a"], False, id="all-rows-stay"),
@@ -161,7 +173,7 @@ def test_what_a_checkpoint_says_of_writers_counts(tmp_path: Path) -> None:
     (tmp_path / "t" / "_delta_log" / f"{0:020d}.json").unlink()
     log = read_log(table)
     assert log is not None
-    assert (log.writer_version, log.partition_columns) == (4, ())
+    assert (log.writer_features, log.partition_columns) == (features_of(4), ())
 
 
 def with_features(path: Path, version: int, *names: str, **switched: str) -> None:
@@ -204,7 +216,7 @@ def test_times_in_commits_rise_whatever_the_clock_says(tmp_path: Path) -> None:
     assert count_rows(str(tmp_path)) == 1
 
 
-@pytest.mark.parametrize("feature", ["identityColumns", "allowColumnDefaults", "of-tomorrow"])
+@pytest.mark.parametrize("feature", ["allowColumnDefaults", "of-tomorrow"])
 def test_a_feature_that_nobody_here_writes_is_named_and_is_no_conflict(
     tmp_path: Path, feature: str
 ) -> None:
@@ -220,7 +232,8 @@ def test_a_feature_that_nobody_here_writes_is_named_and_is_no_conflict(
 
 def test_another_writer_s_commit_is_a_conflict_whoever_commits(tmp_path: Path) -> None:
     create_table(str(tmp_path), SCHEMA, {}, doing="creating", facts={})
-    with_features(tmp_path, 1, "checkConstraints")  # which delta-rs commits
+    # What delta-rs commits to.
+    with_features(tmp_path, 1, "changeDataFeed", delta_enableChangeDataFeed="true")
     read = DeltaTable(tmp_path)
     write_deltalake(tmp_path, pa.table({"ID": [7]}), mode="append")
     with pytest.raises(CommitConflictError):

@@ -47,7 +47,8 @@ INSIDE = {
     "_plain_files",  # spark_reading.py: layer_sql
     "_execute",  # logged_changes.py: reading_layer
     "_read",  # mirror_files.py: MirrorFiles.read
-    "_numbers_in", "_rows_in", "_batches",  # mirror_files.py, copy_on_write.py: MirrorFiles.reading
+    "MirrorFiles.opened",  # mirror/files.py: MirrorFiles.reading
+    "HistoryFiles._batches",  # history/files.py
     "read_vector", "write_vectors",  # deletion_vectors.py: MirrorFiles.reading
     "_content",  # log_files.py: reading_file
     "_remove",  # log_retention.py: clean_up_log

@@ -33,7 +33,6 @@ from cdc_core.errors import DuplicateKeyError, FencedError, LakeError, StoreUnav
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.mirror import copy_on_write as rewriting
 from cdc_core.lake.mirror import files as mirror_files
-from cdc_core.lake.mirror import ways
 from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.stage.layout import mirror_schema
@@ -359,7 +358,7 @@ def test_where_delta_rs_has_to_commit_no_row_is_marked(
     _filled(source, lake, _path(tmp_path), chunks=1)
     first = _window(source, lambda tx: tx.delete(source.ids[3]))
     with monkeypatch.context() as patched:
-        patched.setattr(ways, "takes_commits", lambda *_: False)
+        patched.setattr(MirrorFiles, "takes_commits", lambda *_: False)
         window = _window(source, lambda tx: tx.update(source.ids[4], {"NAME": "x"}))
         first.apply(lake)
         assert not any("deletionVector" in one for one in _actions(tmp_path, "add"))
@@ -367,7 +366,7 @@ def test_where_delta_rs_has_to_commit_no_row_is_marked(
     assert any("deletionVector" in one for one in _actions(tmp_path, "add"))
     last = _window(source, lambda tx: tx.update(source.ids[5], {"NAME": "x"}))
     with monkeypatch.context() as patched:
-        patched.setattr(ways, "takes_commits", lambda *_: False)
+        patched.setattr(MirrorFiles, "takes_commits", lambda *_: False)
         with pytest.raises(SparkAskedError):
             last.apply(lake, position=window.scn_high)
     with_vectors(_path(tmp_path), "false")

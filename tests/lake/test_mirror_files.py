@@ -150,7 +150,7 @@ def _rows(*ids: int) -> pa.Table:
 
 def _said(log: MirrorVersion) -> tuple[object, ...]:
     files = log.files.sort_by([(name, "ascending") for name in ("min.ID", "path")])
-    return log.version, log.writer_version, log.properties, files.to_pylist()
+    return log.version, log.features, log.properties, files.to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_file_of_which_nobody_knows_the_bounds_may_have_every_key(tmp_path: Pa
 def test_a_deletion_vector_that_comes_is_followed_where_the_log_says_that_some_come() -> None:
     """Else its commit is of no form that Redolake knows, and delta-rs reads the log again."""
     log = mirror_files.MirrorVersion(
-        version=1, features=frozenset(), writer_version=2, properties={}, fields=(), partition_columns=(),
+        version=1, features=frozenset(), properties={}, fields=(), partition_columns=(),
         files=mirror_files._columns(["ID"]).empty_table(),
     )  # fmt: skip
     vector = {"storageType": "i", "pathOrInlineDv": "-", "sizeInBytes": 34, "cardinality": 1}

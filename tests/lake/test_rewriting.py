@@ -22,6 +22,7 @@ from cdc_core.delta import appending
 from cdc_core.delta.added_files import AddedFile
 from cdc_core.delta.appending import CommitInfo
 from cdc_core.delta.deletion_vectors import Vector
+from cdc_core.delta.history import features_of
 from cdc_core.delta.patched_files import write_patched
 from cdc_core.errors import (
     CdcError,
@@ -508,17 +509,19 @@ def _vector_of(name: str, storage: str = "i") -> dict[str, AddedFile]:
     ("traits", "reason"),
     [
         pytest.param({}, None, id="plain"),
-        pytest.param({"features": frozenset({"timestampNtz", "appendOnly", "invariants"}), "writer_version": 7}, None, id="as-created"),
-        pytest.param({"features": frozenset({"deletionVectors"}), "writer_version": 7, "added": _vector_of("a.parquet")}, "have deletion vectors", id="deletion-vectors"),
-        pytest.param({"features": frozenset({"deletionVectors"}), "writer_version": 7, "added": _vector_of("b.parquet")}, None, id="deletion-vectors-of-others"),
-        pytest.param({"features": frozenset({"deletionVectors"}), "writer_version": 7, "added": _vector_of("a.parquet", "p")}, "in another place", id="deletion-vectors-elsewhere"),
-        pytest.param({"features": frozenset({"clustering", "domainMetadata"}), "writer_version": 7}, "clustering", id="clustering"),
-        pytest.param({"features": frozenset({"rowTracking"}), "writer_version": 7}, "rowTracking", id="row-tracking"),
-        pytest.param({"features": frozenset({"changeDataFeed"}), "writer_version": 7}, "changeDataFeed", id="change-data"),
-        pytest.param({"features": frozenset({"of-tomorrow"}), "writer_version": 7}, "of-tomorrow", id="a-feature-of-tomorrow"),
-        pytest.param({"writer_version": 4}, "writer version 4", id="an-older-way-to-say-so"),
-        pytest.param({"writer_version": 8}, "writer version 8", id="a-protocol-of-tomorrow"),
-        pytest.param({"properties": {"delta.columnMapping.mode": "none"}}, "columnMapping", id="column-mapping-was-there"),
+        pytest.param({"features": frozenset({"timestampNtz", "appendOnly", "invariants"})}, None, id="as-created"),
+        pytest.param({"features": frozenset({"deletionVectors"}), "added": _vector_of("a.parquet")}, "have deletion vectors", id="deletion-vectors"),
+        pytest.param({"features": frozenset({"deletionVectors"}), "added": _vector_of("b.parquet")}, None, id="deletion-vectors-of-others"),
+        pytest.param({"features": frozenset({"deletionVectors"}), "added": _vector_of("a.parquet", "p")}, "in another place", id="deletion-vectors-elsewhere"),
+        pytest.param({"features": frozenset({"clustering", "domainMetadata"})}, "clustering", id="clustering"),
+        pytest.param({"features": frozenset({"rowTracking"})}, "rowTracking", id="row-tracking"),
+        pytest.param({"features": frozenset({"changeDataFeed"})}, "changeDataFeed", id="change-data"),
+        pytest.param({"features": frozenset({"of-tomorrow"})}, "of-tomorrow", id="a-feature-of-tomorrow"),
+        pytest.param({"features": features_of(6)}, "checkConstraints", id="rules-where-delta-rs-commits"),
+        pytest.param({"features": features_of(8)}, "writer version 8", id="a-protocol-of-tomorrow"),
+        pytest.param({"properties": {"delta.columnMapping.mode": "none"}}, None, id="column-mapping-was-there"),
+        pytest.param({"properties": {"delta.columnMapping.mode": "id"}}, "by number", id="column-mapping-by-number"),
+        pytest.param({"features": frozenset({"columnMapping"})}, "columnMapping", id="column-mapping-where-delta-rs-commits"),
         pytest.param({"properties": {"delta.constraints.positive": "ID > 0"}}, "constraints", id="constraint"),
         pytest.param({"properties": {"delta.appendOnly": "TRUE"}}, "appendOnly", id="append-only"),
         pytest.param({"properties": {"delta.enableChangeDataFeed": "true"}}, "enableChangeDataFeed", id="change-data-by-property"),
@@ -553,7 +556,6 @@ def test_what_delta_rs_would_not_write_right_is_merged_by_spark(
     log = MirrorVersion(
         version=1,
         features=traits.get("features", frozenset()),
-        writer_version=traits.get("writer_version", 2),
         properties=traits.get("properties", {}),
         fields=traits.get("fields", PLAIN),
         partition_columns=traits.get("partitions", ()),

@@ -1,11 +1,16 @@
-"""A table whose columns are replaced and swap their names, with a LONG that snapshots read, from the driver to Delta tables."""
+"""Tables whose columns are replaced and swap their names, from the driver to Delta tables: by
+Spark, with a LONG that snapshots read, and without it."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cdc_core.config import LakeConfig
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.model.identifiers import TableId
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import Verdict, compare
@@ -53,3 +58,56 @@ def test_replaced_and_swapped_columns_reach_delta(tmp_path: Path, spark_process:
             mirror = tmp_path / "lake" / "src" / "mirror" / "demo.t"
             verdict = compare(connection, "T", ("ID",), mirror, found.scn)
         assert verdict == Verdict(8, 8, 0, 0, 0, 0)
+
+
+def _no_spark(_config: LakeConfig) -> Any:
+    raise AssertionError("Spark was asked for")
+
+
+STORY = (
+    (
+        "ALTER TABLE T RENAME COLUMN A TO X",
+        "UPDATE T SET X = 'renamed' WHERE ID = 3",
+        "DELETE FROM T WHERE ID = 4",
+        "INSERT INTO T (ID, X) VALUES (0, 'new')",
+    ),
+    (
+        "ALTER TABLE T RENAME COLUMN B TO A",
+        "ALTER TABLE T RENAME COLUMN X TO B",
+        "ALTER TABLE T ADD (X NUMBER(9, 2) DEFAULT 1.5)",
+        "UPDATE T SET A = 'was B', X = ID WHERE ID IN (2, 5)",
+        "UPDATE T SET ID = 20 WHERE ID = 1",
+    ),
+    ("ALTER TABLE T DROP COLUMN A", "UPDATE T SET B = 'last' WHERE ID > 5"),
+    ("INSERT INTO T (ID, B) SELECT 100 + LEVEL, 'appended' FROM DUAL CONNECT BY LEVEL < 4",),
+)
+"""Statements of one window each. Names go from column to column, one comes with a default, and one
+is dropped."""
+
+
+@pytest.mark.parametrize("vectors", ["never", "always"])
+def test_windows_behind_renames_need_no_spark(tmp_path: Path, vectors: str) -> None:
+    """The mirror is Oracle's table as of each window's end, and the reports say how it was written."""
+    way = "copy-on-write" if vectors == "never" else "deletion vectors"
+    with running_oracle() as oracle:
+        oracle.run(
+            "CREATE TABLE T (ID NUMBER(9) PRIMARY KEY, A VARCHAR2(20), B VARCHAR2(20), D CLOB)",
+            *(f"INSERT INTO T VALUES ({n}, 'a{n}', 'b{n}', 'd{n}')" for n in range(1, 9)),
+        )
+        config = oracle.config(tmp_path, "T", maintenance={"deletion_vectors": vectors})
+        written = []
+        with Pipeline(config, open_lake=partial(DeltaLake, spark=_no_spark)) as pipeline:
+            list(pipeline.run_once())
+            for statements in STORY:
+                oracle.run(*statements)
+                reports = list(pipeline.run_once())
+                applied = [one for one in reports if one.kind == "window-applied" and one.tables]
+                written += [
+                    one.write.way for report in applied for one in report.tables if one.write
+                ]
+                with oracle.owner() as connection:
+                    mirror = tmp_path / "lake" / "src" / "mirror" / "demo.t"
+                    verdict = compare(connection, "T", ("ID",), mirror, applied[-1].scn_high or 0)
+                assert verdict.is_equal, (statements, verdict)
+            assert [one.differences for one in pipeline.reconcile().tables] == [0]
+    assert written == [way] * 3 + ["append" if vectors == "never" else way]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.delta.appending import CommitInfo, FileChanges, NewFile, commit_files, write_file
-from cdc_core.delta.commits import PLAIN_FEATURES
+from cdc_core.delta.commits import MAPPING_FEATURE, PLAIN_FEATURES, RULE_FEATURES
 from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.mirror.merge_audit import SentRows
 from cdc_core.lake.table_context import TableWork
@@ -81,9 +81,12 @@ def write_inserted(
 
 
 def unseen_keys(mirror: MirrorFiles, schema: TableSchema, bounds: Bounds) -> UnseenKeys | None:
-    """The mirror, if by its log none of its rows can have a key between these bounds, and delta-rs
-    may write it; else None."""
-    is_known = PLAIN_FEATURES.issuperset(mirror.log.features) and not mirror.is_mapped
+    """The mirror, if by its log none of its rows can have a key between these bounds, and it needs
+    no Spark; else None."""
+    own = mirror.log.features - PLAIN_FEATURES
+    is_known = own <= RULE_FEATURES | {MAPPING_FEATURE} and mirror.are_named
+    if own:
+        is_known &= mirror.takes_commits(())
     if not bounds or not is_known or not pc.all(mirror.apart(bounds), min_count=0).as_py():
         return None
     return UnseenKeys(mirror.work, schema, mirror.version)

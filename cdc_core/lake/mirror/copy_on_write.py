@@ -58,7 +58,7 @@ from cdc_core.delta.deletion_vectors import (
 from cdc_core.delta.errors import conflict
 from cdc_core.delta.history import filesystem_of
 from cdc_core.delta.patched_files import RowGroup, write_patched
-from cdc_core.lake.mirror.files import MirrorFiles, files_near, in_columns, without
+from cdc_core.lake.mirror.files import MirrorFiles, files_near, without
 from cdc_core.lake.mirror.merge import counts_as_metadata
 from cdc_core.lake.mirror.merge_audit import check_written
 from cdc_core.lake.mirror.ways import gets_vectors, marks_rows
@@ -242,7 +242,7 @@ def rewrite_files(
         marks = marks_rows(mirror, names)
         plan = plan_files(seen, merge.rows_inserted, marks=marks)
     with mirror.reading("rewriting files of a mirror"):
-        new = _anew(work.mirror, columns, plan, merge)
+        new = _anew(mirror, columns, plan, merge)
         marked, vectors = _marked(filesystem, root, plan.marked)
     files = FileChanges(
         schema=columns,
@@ -305,17 +305,16 @@ def rewrite_column(
         RowCountError: The files have more or fewer rows than the log says; nothing was committed.
         StoreUnavailableError: A file cannot be read or written.
     """
-    columns, mirrored = mirror_schema(schema), mirror.work.mirror
+    columns = mirror_schema(schema)
     at = columns.get_field_index(column)
     files = mirror.files.select(["path", "size_bytes", "num_records"]).to_pylist()
     deleted = {one["path"]: mirror.deleted(one["path"]) for one in files}
     wanted = sum(one["num_records"] - len(deleted[one["path"]]) for one in files)
 
     def rows() -> Iterator[pa.RecordBatch]:
-        filesystem, root = filesystem_of(mirrored)
         for name, gone in deleted.items():
             start = 0
-            for batch in _batches(filesystem, f"{root}/{name}", columns, _BATCH_ROWS):
+            for batch in _batches(mirror, name, columns, _BATCH_ROWS):
                 there = without(pa.Table.from_batches([batch]), places_of(gone), start)
                 start += batch.num_rows
                 same = pa.repeat(value, there.num_rows).cast(columns.field(at).type)
@@ -368,16 +367,16 @@ def _looked_through(
 ) -> list[_Seen]:
     """What the window makes of each of these files, in their order. Key columns are read of all
     rows, and of those that can have a key of the window the rest that the rule needs."""
-    filesystem, root = filesystem_of(mirror.work.mirror)
+    scn_name = mirror.log.names.of(COMMIT_SCN)
 
     def candidates(file: dict[str, Any]) -> tuple[Deleted, Places, pa.Table]:
         name = file["path"]
         wanted = pa.schema([columns.field(one) for one in (*key, COMMIT_SCN, ORDINAL)])
-        older = _newest_scn(mirror.said(name).statistics)
+        older = _newest_scn(mirror.said(name).statistics, scn_name)
         is_older = older is not None and max(older, merge.read_scn) < merge.least_scn
         deleted = mirror.deleted(name)
         read = wanted if not is_older else pa.schema([columns.field(one) for one in key])
-        places, there = _found(filesystem, f"{root}/{name}", read, merge, places_of(deleted))
+        places, there = _found(mirror, name, read, merge, places_of(deleted))
         if is_older:  # which of its positions a row has makes no difference
             for one, value in ((COMMIT_SCN, older), (ORDINAL, 0)):
                 same = pa.repeat(value, there.num_rows).cast(columns.field(one).type)
@@ -402,24 +401,24 @@ def _looked_through(
     return seen
 
 
-def _newest_scn(statistics: str | None) -> int | None:
-    """The highest commit SCN of a file's rows; None where the log does not say it of all of
-    them."""
+def _newest_scn(statistics: str | None, name: str) -> int | None:
+    """The highest commit SCN of a file's rows, which has this name there; None where the log does
+    not say it of all of them."""
     said = json.loads(statistics or "{}")
-    if (said.get("nullCount") or {}).get(COMMIT_SCN) != 0:
+    if (said.get("nullCount") or {}).get(name) != 0:
         return None
-    found: int | None = (said.get("maxValues") or {}).get(COMMIT_SCN)
+    found: int | None = (said.get("maxValues") or {}).get(name)
     return found
 
 
 def _found(
-    filesystem: pafs.FileSystem, path: str, columns: pa.Schema, merge: Merge, gone: Places
+    mirror: MirrorFiles, name: str, columns: pa.Schema, merge: Merge, gone: Places
 ) -> tuple[Places, pa.Table]:
     """The rows of a file that can have a key of the window: their places, and these columns of
     them."""
     places: list[Places] = [np.empty(0, dtype=np.int64)]
     found, start = [columns.empty_table()], 0
-    for batch in _batches(filesystem, path, columns, _KEYS_AT_ONCE):
+    for batch in _batches(mirror, name, columns, _KEYS_AT_ONCE):
         rows = pa.Table.from_batches([batch])
         near = merge.near(rows)
         near = near[~np.isin(near + start, gone)]
@@ -444,16 +443,16 @@ def _marked(
     ], file
 
 
-def _anew(mirror: str, columns: pa.Schema, plan: _Plan, merge: Merge) -> list[NewFile]:
+def _anew(mirror: MirrorFiles, columns: pa.Schema, plan: _Plan, merge: Merge) -> list[NewFile]:
     """The rows of the plan in new files that no commit names yet: files whose columns change in
     their places one by one, each by a thread, all other rows one behind the other."""
-    files: list[NewFile] = []
+    files, path = list[NewFile](), mirror.work.mirror
     patched: set[str] = set()
 
     def patch(one: _Seen) -> None:
         changed = partial(_changed_columns, columns, one, places_of(one.deleted), merge)
         file = write_patched(
-            mirror,
+            path,
             one.file.name,
             columns,
             changed,
@@ -464,11 +463,11 @@ def _anew(mirror: str, columns: pa.Schema, plan: _Plan, merge: Merge) -> list[Ne
             files.append(file)
             patched.add(one.file.name)
 
-    with _removed_at_failure(mirror, files):
+    with _removed_at_failure(path, files):
         in_threads(patch, [one for one in plan.rewritten if _is_patched(one)])
         others = [one for one in plan.rewritten if one.file.name not in patched]
-        rows = _rows(*filesystem_of(mirror), columns, replace(plan, rewritten=others), merge)
-        files += _written(mirror, columns, rows)
+        rows = _rows(mirror, columns, replace(plan, rewritten=others), merge)
+        files += _written(path, columns, rows)
     return files
 
 
@@ -533,18 +532,18 @@ def _portion(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterato
 
 
 def _rows(
-    filesystem: pafs.FileSystem, root: str, columns: pa.Schema, plan: _Plan, merge: Merge
+    mirror: MirrorFiles, columns: pa.Schema, plan: _Plan, merge: Merge
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the files as they are after the window, then those of marked rows, then those
     that are new."""
     for one in plan.rewritten:
         start, gone = 0, places_of(one.deleted)
-        for batch in _batches(filesystem, f"{root}/{one.file.name}", columns, _BATCH_ROWS):
+        for batch in _batches(mirror, one.file.name, columns, _BATCH_ROWS):
             rows = _after(pa.Table.from_batches([batch]), start, one, gone, merge)
             start += batch.num_rows
             yield from rows.to_batches()
     for one in plan.marked:
-        yield from _changed(filesystem, f"{root}/{one.file.name}", columns, one, merge)
+        yield from _changed(mirror, columns, one, merge)
     yield from merge.inserted().combine_chunks().to_batches()
 
 
@@ -561,7 +560,7 @@ def _after(rows: pa.Table, start: int, one: _Seen, gone: Places, merge: Merge) -
 
 
 def _changed(
-    filesystem: pafs.FileSystem, path: str, columns: pa.Schema, marked: _Seen, merge: Merge
+    mirror: MirrorFiles, columns: pa.Schema, marked: _Seen, merge: Merge
 ) -> list[pa.RecordBatch]:
     """The rows of a marked file that change, as they are after the window. Columns are read of
     which they may keep their value."""
@@ -569,7 +568,7 @@ def _changed(
     read = marked.there
     if kept:
         start, found, wanted = 0, [], pa.schema([columns.field(name) for name in kept])
-        for batch in _batches(filesystem, path, wanted, _BATCH_ROWS):
+        for batch in _batches(mirror, marked.file.name, wanted, _BATCH_ROWS):
             low, high = np.searchsorted(marked.places, [start, start + batch.num_rows])
             found.append(batch.take(pa.array(marked.places[low:high] - start)))
             start += batch.num_rows
@@ -585,15 +584,16 @@ def _changed(
 
 
 def _batches(
-    filesystem: pafs.FileSystem, path: str, columns: pa.Schema, rows_max: int
+    mirror: MirrorFiles, name: str, columns: pa.Schema, rows_max: int
 ) -> Iterator[pa.RecordBatch]:
     """These columns of a file's rows, in their order. It may be older than a column, which is NULL
     there."""
-    with pq.ParquetFile(path, filesystem=filesystem) as file:
-        there = [name for name in columns.names if name in file.schema_arrow.names]
+    names = mirror.log.names
+    with mirror.opened(name) as file:
+        there = [one for one in names.called(columns.names) if one in file.schema_arrow.names]
         rows = _rows_at_once(file.metadata, there, rows_max)
         for batch in file.iter_batches(batch_size=rows, columns=there, use_threads=False):
-            yield in_columns(batch, columns)
+            yield names.in_columns(batch, columns)
 
 
 def _rows_at_once(file: pq.FileMetaData, columns: Sequence[str], rows_max: int) -> int:

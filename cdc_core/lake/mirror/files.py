@@ -9,7 +9,7 @@ Requirements for Deletion Vectors" (bounds stay true where rows are deleted).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -24,11 +24,11 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cdc_core.delta.added_files import AddedFile, read_added, take_added
-from cdc_core.delta.commits import VECTORS_FEATURE
+from cdc_core.delta.commits import VECTORS_FEATURE, takes_commits
 from cdc_core.delta.deletion_vectors import Deleted, Places, places_of, read_vector
 from cdc_core.delta.errors import at_work
-from cdc_core.delta.file_names import FILE_NAME
-from cdc_core.delta.history import MAPPING, filesystem_of, uri_of
+from cdc_core.delta.file_names import PLAIN_NAMES, FileNames
+from cdc_core.delta.history import MAPPING, features_of, filesystem_of, read_log, uri_of
 from cdc_core.delta.log_cache import KnownLogs
 from cdc_core.delta.log_files import Action, is_in_folder, log_names
 from cdc_core.errors import MIRROR_HINT
@@ -57,21 +57,21 @@ _WEIGHT_OF_ADDED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorVersion:
-    """What one version of a mirror's log says. ``features`` and ``writer_version`` are what it asks
+    """What one version of a mirror's log says. ``features`` are what it asks
     of its writers, ``fields`` delta-rs's ones of its schema. ``files`` has the columns ``path``,
     ``size_bytes``, ``num_records``, and ``min.…`` and ``max.…`` of each column of whole numbers,
     NULL where nobody looked. ``added`` has what else the log says of each file, where the mirror
-    may have deletion vectors. ``delta`` is delta-rs's table of this version; None where it was not
-    kept."""
+    may have deletion vectors. ``names`` are what files call the columns. ``delta`` is delta-rs's
+    table of this version; None where it was not kept."""
 
     version: int
     features: frozenset[str]
-    writer_version: int
     properties: Mapping[str, str]
     fields: Sequence[Any]
     partition_columns: Sequence[str]
     files: pa.Table
     added: Mapping[str, AddedFile] = field(default_factory=dict)
+    names: FileNames = PLAIN_NAMES
     delta: Any = None
 
 
@@ -93,9 +93,9 @@ class MirrorFiles:
         return self.log.files
 
     @property
-    def is_mapped(self) -> bool:
-        """Was column mapping ever configured?"""
-        return MAPPING in self.log.properties
+    def are_named(self) -> bool:
+        """Are columns found in its files by names? Column mapping by ``id`` has numbers alone."""
+        return self.log.properties.get(MAPPING, "none") in ("none", "name")
 
     @property
     def has_vectors_on(self) -> bool:
@@ -140,7 +140,7 @@ class MirrorFiles:
         """
         if not keys.num_rows:
             return True
-        if self.is_mapped or any(pa.types.is_floating(kind) for kind in keys.schema.types):
+        if not self.are_named or any(pa.types.is_floating(kind) for kind in keys.schema.types):
             return False
         near = self.files.filter(pc.invert(self.apart(bounds)))
         names = near["path"].to_pylist()
@@ -148,13 +148,12 @@ class MirrorFiles:
         is_much = rows > KEYS_READ_MAX or len(names) > FILES_READ_MAX
         if near["num_records"].null_count or is_much or rows < keys.num_rows:
             return False
-        filesystem, root = filesystem_of(self.work.mirror)
         if not are_own_names(names):
             return False
         numbered = keys.append_column(_NUMBER, pa.array(np.arange(keys.num_rows)))
         if not self.are_readable(names):
             return False
-        looking = partial(_numbers_in, filesystem, root, numbered, self.deleted)
+        looking = partial(_numbers_in, self, numbered)
         is_there = np.zeros(keys.num_rows, dtype=np.bool_)
         with (
             self.reading("reading a mirror's keys"),
@@ -176,16 +175,9 @@ class MirrorFiles:
         Raises:
             StoreUnavailableError, LakeError: A file cannot be read.
         """
-        filesystem, root = filesystem_of(self.work.mirror)
         names = self.files.filter(pc.invert(self.apart(bounds)))["path"].to_pylist()
         with self.reading("reading a mirror's rows"):
-            found = [
-                rows
-                for name in names
-                for rows in _rows_in(
-                    f"{root}/{name}", filesystem, keys, columns, self.deleted(name)
-                )
-            ]
+            found = [rows for name in names for rows in _rows_in(self, keys, columns, name)]
         return pa.concat_tables([columns.empty_table(), *found])
 
     def reading(self, doing: str) -> AbstractContextManager[None]:
@@ -197,6 +189,23 @@ class MirrorFiles:
         """
         hint = f"Try again if VACUUM ran without a retention. {MIRROR_HINT}"
         return at_work(doing, self.work.facts(), hint=hint)
+
+    def opened(self, name: str) -> pq.ParquetFile:
+        """One of its files, which the caller closes."""
+        filesystem, root = filesystem_of(self.work.mirror)
+        return pq.ParquetFile(f"{root}/{name}", filesystem=filesystem)
+
+    def group(self, file: pq.ParquetFile, number: int, columns: pa.Schema) -> pa.Table:
+        """Some columns of a row group of one of its files, as :meth:`FileNames.in_columns` has
+        them."""
+        rows = file.read_row_group(number, columns=self.log.names.called(columns.names))
+        return self.log.names.in_columns(rows, columns)
+
+    def takes_commits(self, removed: Iterable[str]) -> bool:
+        """May Redolake commit itself, also where these files go?"""
+        path = self.work.mirror
+        log = read_log(path)
+        return log is not None and takes_commits(filesystem_of(path)[0], log, removed)
 
     def have_vectors(self, names: Sequence[str]) -> bool:
         """Has one of these files a deletion vector?"""
@@ -232,31 +241,32 @@ def _read(path: str) -> MirrorVersion:
 
     delta = DeltaTable(path)
     version, added = delta.version(), {}
-    protocol, metadata, fields = delta.protocol(), delta.metadata(), delta.schema().fields
-    whole = [one for one in fields if str(one.type.type) in _WHOLE]
-    columns = _columns([one.name for one in whole])
+    protocol, metadata, schema = delta.protocol(), delta.metadata(), delta.schema()
+    properties, names = dict(metadata.configuration), PLAIN_NAMES
+    if properties.get(MAPPING, "none") != "none":
+        names = FileNames.of_fields(json.loads(schema.to_json())["fields"])
+    whole = [one.name for one in schema.fields if str(one.type.type) in _WHOLE]
+    columns, named = _columns(whole), _columns(names.called(whole)).names
     files = pa.table(delta.get_add_actions(flatten=True))
-    # Statistics have the names of files: after a rename another column may have such a name.
-    named = _columns([one.metadata.get(FILE_NAME, one.name) for one in whole]).names
     there = [
         files[name].cast(one.type)
         if name in files.column_names
         else pa.nulls(files.num_rows, one.type)
         for name, one in zip(named, columns, strict=True)
     ]
-    features = frozenset(protocol.writer_features or ())
+    features = features_of(protocol.min_writer_version, protocol.writer_features)
     if VECTORS_FEATURE in features:
         filesystem, root = filesystem_of(path)
         added = read_added(filesystem, root, log_names(filesystem, root), version)
     return MirrorVersion(
         version=version,
         features=features,
-        writer_version=protocol.min_writer_version,
-        properties=dict(metadata.configuration),
-        fields=tuple(fields),
+        properties=properties,
+        fields=tuple(schema.fields),
         partition_columns=tuple(metadata.partition_columns),
         files=pa.Table.from_arrays(there, schema=columns).combine_chunks(),
         added=added,
+        names=names,
         delta=delta,
     )
 
@@ -283,13 +293,13 @@ def _followed(
     come = {one["path"] for one in added}
     has_vectors = VECTORS_FEATURE in mirror.features
     is_strange = any(one.get("deletionVector") for one in added) and not has_vectors
-    if MAPPING in mirror.properties or is_strange or not are_own_names([*come]):
+    if is_strange or not are_own_names([*come]):
         return None
     paths = mirror.files["path"]
     gone = pc.is_in(paths, value_set=pa.array([*removed, *come], pa.string()))
     if not removed.issubset(paths.filter(gone).to_pylist()):
         return None
-    rows = pa.Table.from_pylist([_facts(one) for one in added], mirror.files.schema)
+    rows = pa.Table.from_pylist([_facts(one, mirror) for one in added], mirror.files.schema)
     files = pa.concat_tables([mirror.files.filter(pc.invert(gone)), rows]).combine_chunks()
     said = dict(mirror.added)
     if has_vectors:
@@ -297,16 +307,15 @@ def _followed(
     return replace(mirror, version=version, files=files, added=said)
 
 
-def _facts(added: dict[str, Any]) -> dict[str, Any]:
+def _facts(added: dict[str, Any], mirror: MirrorVersion) -> dict[str, Any]:
     """A file's row, by the names that delta-rs gives its columns."""
     said = json.loads(added.get("stats") or "{}")
-    ends = {
-        f"{end}.{name}": value
-        for end in ("min", "max")
-        for name, value in (said.get(f"{end}Values") or {}).items()
-    }
-    of_file = {"path": added["path"], "size_bytes": added["size"]}
-    return {**ends, **of_file, "num_records": said.get("numRecords")}
+    found = {"path": added["path"], "size_bytes": added["size"]}
+    found["num_records"] = said.get("numRecords")
+    for name in mirror.files.column_names[len(found) :]:
+        end, _, column = name.partition(".")
+        found[name] = (said.get(f"{end}Values") or {}).get(mirror.names.of(column))
+    return found
 
 
 def _weight(mirror: MirrorVersion) -> int:
@@ -330,21 +339,15 @@ def are_own_names(names: Sequence[str]) -> bool:
     return all(is_in_folder(name) and "%" not in name for name in names)
 
 
-def _numbers_in(
-    filesystem: pafs.FileSystem,
-    root: str,
-    keys: pa.Table,
-    deleted: Callable[[str], Deleted],
-    name: str,
-) -> npt.NDArray[np.int64]:
+def _numbers_in(mirror: MirrorFiles, keys: pa.Table, name: str) -> npt.NDArray[np.int64]:
     """The numbers of the keys that a file has a row of."""
     columns: Sequence[str] = [one for one in keys.column_names if one != _NUMBER]
     wanted = pa.schema([keys.schema.field(one) for one in columns])
-    gone = places_of(deleted(name))
+    gone = places_of(mirror.deleted(name))
     found, start = [], 0
-    with pq.ParquetFile(f"{root}/{name}", filesystem=filesystem) as file:
+    with mirror.opened(name) as file:
         for group in range(file.num_row_groups):
-            rows = file.read_row_group(group, columns=columns).select(columns).cast(wanted)
+            rows = mirror.group(file, group, wanted)
             rows, start = without(rows, gone, start), start + rows.num_rows
             met = rows.join(keys, columns, join_type="right semi", use_threads=False)
             found.append(met[_NUMBER].to_numpy())
@@ -352,38 +355,20 @@ def _numbers_in(
 
 
 def _rows_in(
-    path: str,
-    filesystem: pafs.FileSystem,
-    keys: pa.Table,
-    columns: pa.Schema,
-    deleted: Deleted,
+    mirror: MirrorFiles, keys: pa.Table, columns: pa.Schema, name: str
 ) -> Iterator[pa.Table]:
     """The rows of a file that have one of the keys. It may be older than a column."""
-    gone, start = places_of(deleted), 0
-    with pq.ParquetFile(path, filesystem=filesystem) as file:
+    gone, start = places_of(mirror.deleted(name)), 0
+    with mirror.opened(name) as file:
         for group in range(file.num_row_groups):
-            rows = file.read_row_group(group, columns=keys.column_names)
-            rows = rows.select(keys.column_names).cast(keys.schema)
+            rows = mirror.group(file, group, keys.schema)
             numbered = rows.append_column(_NUMBER, pa.array(np.arange(rows.num_rows)))
             met = numbered.join(keys, keys.column_names, join_type="left semi", use_threads=False)
             places = np.sort(met[_NUMBER].to_numpy())
             places = places[~np.isin(places + start, gone)]
             if len(places):
-                rows_read = file.read_row_group(group, columns=columns.names)
-                found = rows_read.take(pa.array(places)).combine_chunks().to_batches()
-                yield pa.Table.from_batches([in_columns(one, columns) for one in found], columns)
+                yield mirror.group(file, group, columns).take(pa.array(places))
             start += rows.num_rows
-
-
-def in_columns(rows: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
-    """Rows of a file in these columns, in their order: one that the file is older than is NULL."""
-    arrays = [
-        rows[field.name].cast(field.type)
-        if field.name in rows.schema.names
-        else pa.nulls(rows.num_rows, field.type)
-        for field in columns
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=columns)
 
 
 def without(rows: pa.Table, gone: Places, start: int) -> pa.Table:

@@ -16,13 +16,12 @@ import pyarrow.compute as pc
 
 from cdc_core.delta.commits import (
     GUARD_FEATURE,
+    MAPPING_FEATURE,
     PLAIN_FEATURES,
-    PLAIN_WRITER_VERSIONS,
+    RULE_FEATURES,
     VECTORS_FEATURE,
-    takes_commits,
-    takes_vectors,
 )
-from cdc_core.delta.history import filesystem_of, read_log
+from cdc_core.delta.file_names import FILE_NAME, FILE_NUMBER
 from cdc_core.lake.mirror.files import MirrorFiles, are_own_names, files_near
 from cdc_core.model.reports import WriteWay
 from cdc_core.schema.table import TableSchema
@@ -46,7 +45,11 @@ COPIED_PER_CHANGE_MIN = 4
 columns, CPU seconds, rewritten and marked): of 50 for one 0.50 and 0.17, of 10 for one 1.0 and 0.6,
 of three for one 2.2 and 2.1."""
 
-_OTHERS = ("delta.constraints.", "delta.columnMapping.")
+_OWN_FEATURES = RULE_FEATURES | {GUARD_FEATURE, MAPPING_FEATURE}
+"""Those with which a mirror is left to Spark where Redolake cannot commit itself."""
+
+_NAMED = {FILE_NAME, FILE_NUMBER}
+_CONSTRAINTS = "delta.constraints."
 _SET = ("delta.appendOnly", "delta.enableChangeDataFeed", "delta.enableRowTracking")
 
 _MIB = 1024 * 1024
@@ -156,20 +159,21 @@ def _why_foreign(mirror: MirrorFiles, schema: TableSchema, files: pa.Table) -> s
     writes past change data, constraints and invariants without an error.
     """
     log = mirror.log
-    others = sorted(log.features - PLAIN_FEATURES - {VECTORS_FEATURE, GUARD_FEATURE})
-    if others or log.writer_version not in PLAIN_WRITER_VERSIONS:
-        return f"the mirror has features: {', '.join(others) or f'writer version {log.writer_version}'}"
+    if others := sorted(log.features - PLAIN_FEATURES - {VECTORS_FEATURE} - _OWN_FEATURES):
+        return f"the mirror has features: {', '.join(others)}"
     if found := [
         name
         for name, value in log.properties.items()
-        if name.startswith(_OTHERS) or (name in _SET and value.lower() == "true")
+        if name.startswith(_CONSTRAINTS) or (name in _SET and value.lower() == "true")
     ]:
         return f"the mirror has properties: {', '.join(sorted(found))}"
+    if not mirror.are_named:
+        return "the mirror has column mapping by number"
     fields = log.fields
     if {one.name for one in fields} != set(mirror_schema(schema).names):
         return "the mirror has columns of somebody else"
     if any(
-        not one.nullable or any(name.startswith("delta.") for name in one.metadata)
+        not one.nullable or any(name.startswith("delta.") for name in one.metadata.keys() - _NAMED)
         for one in fields
     ):
         return "the mirror has columns with rules"
@@ -180,8 +184,9 @@ def _why_foreign(mirror: MirrorFiles, schema: TableSchema, files: pa.Table) -> s
         return "the mirror has files of somebody else"
     if files["num_records"].null_count:
         return "nobody counted the rows of its files"
-    if GUARD_FEATURE in log.features and not _commits_itself(mirror, names):
-        return f"the mirror has features: {GUARD_FEATURE}"
+    own = sorted(_OWN_FEATURES & log.features)
+    if own and not mirror.takes_commits(names):
+        return f"the mirror has features: {', '.join(own)}"
     if not mirror.are_readable(names):
         return "its files have deletion vectors in another place"
     return None
@@ -218,7 +223,7 @@ def gets_vectors(mirror: MirrorFiles, rows_copied: int, changes: int) -> bool:
         rows = pc.sum(mirror.files["num_records"]).as_py() or 0
         if rows < VECTORS_ROWS_MIN or rows_copied < COPIED_PER_CHANGE_MIN * max(changes, 1):
             return False
-    return _commits_itself(mirror, mirror.files["path"].to_pylist())
+    return mirror.takes_commits(mirror.files["path"].to_pylist())
 
 
 def _will_mark(mirror: MirrorFiles, names: Sequence[str], size: MergeSize) -> bool:
@@ -227,11 +232,4 @@ def _will_mark(mirror: MirrorFiles, names: Sequence[str], size: MergeSize) -> bo
 
 
 def _takes_vectors(mirror: MirrorFiles, names: Sequence[str]) -> bool:
-    log = read_log(mirror.work.mirror)
-    return log is not None and takes_vectors(log) and _commits_itself(mirror, names)
-
-
-def _commits_itself(mirror: MirrorFiles, names: Sequence[str]) -> bool:
-    path = mirror.work.mirror
-    log = read_log(path)
-    return log is not None and takes_commits(filesystem_of(path)[0], log, names)
+    return VECTORS_FEATURE in mirror.log.features and mirror.takes_commits(names)

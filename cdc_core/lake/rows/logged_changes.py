@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from cdc_core.delta.added_files import files_within
 from cdc_core.delta.errors import at_work
-from cdc_core.delta.file_names import PLAIN_NAMES, FileNames
-from cdc_core.delta.history import filesystem_of, read_log
+from cdc_core.delta.history import file_names_of, filesystem_of, read_log
 from cdc_core.delta.log_files import data_file
 from cdc_core.errors import CHANGELOG_HINT, MIRROR_HINT
 from cdc_core.lake.definitions.evolution import added_columns, known_schema
@@ -62,12 +61,6 @@ def sizes_of_files(path: str) -> list[int] | None:
         return None
     sizes: list[int] = found["size_bytes"].to_pylist()
     return sizes
-
-
-def file_names_of(changelog: str) -> FileNames:
-    """What a Delta table's files call its columns."""
-    log = read_log(changelog)
-    return PLAIN_NAMES if log is None else log.file_names
 
 
 @contextmanager
