@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -75,7 +75,7 @@ class MirrorVersion:
     delta: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MirrorFiles:
     """A version of a mirror, for the work on its table."""
 
@@ -192,7 +192,7 @@ class MirrorFiles:
 
     def opened(self, name: str) -> pq.ParquetFile:
         """One of its files, which the caller closes."""
-        filesystem, root = filesystem_of(self.work.mirror)
+        filesystem, root = self._place
         return pq.ParquetFile(f"{root}/{name}", filesystem=filesystem)
 
     def group(self, file: pq.ParquetFile, number: int, columns: pa.Schema) -> pa.Table:
@@ -203,9 +203,13 @@ class MirrorFiles:
 
     def takes_commits(self, removed: Iterable[str]) -> bool:
         """May Redolake commit itself, also where these files go?"""
-        path = self.work.mirror
-        log = read_log(path)
-        return log is not None and takes_commits(filesystem_of(path)[0], log, removed)
+        log = read_log(self.work.mirror)
+        return log is not None and takes_commits(self._place[0], log, removed)
+
+    @cached_property
+    def _place(self) -> tuple[pafs.FileSystem, str]:
+        """Where the mirror is kept: a client of an object store may ask for its rights first."""
+        return filesystem_of(self.work.mirror)
 
     def have_vectors(self, names: Sequence[str]) -> bool:
         """Has one of these files a deletion vector?"""
@@ -229,7 +233,7 @@ class MirrorFiles:
         vector = self.said(name).vector
         if vector is None:
             return Deleted()
-        return read_vector(*filesystem_of(self.work.mirror), vector)
+        return read_vector(*self._place, vector)
 
 
 _NOTHING_SAID = AddedFile(None, None)
