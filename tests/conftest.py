@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from tests.jvm import spark_submit_options
 from tests.long_forms import mark_long_forms
@@ -54,8 +55,48 @@ STORIES = (
 """Where a whole pipeline lives through something, some seconds each: ``make test-fast`` leaves it out."""
 
 
+BEGIN_AT = ("assets", "landing", "steps")
+"""Where the processes of a test run begin to collect: a third of the tests lies between two of these."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep apart what the processes of a test run need to do once: compile the modules of tests, and
+    read the sources of the code for constants.
+
+    Each process begins with a third of the folders, and finds the others compiled by the rest.
+    Hypothesis draws some values from the constants of the modules that happen to be loaded: with
+    them, the cases of a process are not those of another one.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if worker and config.args == ["tests"]:
+        paths = sorted(path for path in Path("tests").iterdir() if _is_collected(path))
+        begin = BEGIN_AT[int(worker.removeprefix("gw")) % len(BEGIN_AT)]
+        at = [path.name for path in paths].index(begin)
+        config.args = [str(path) for path in (*paths[at:], *paths[:at])]
+    if not config.getoption("--hypothesis-profile", None):
+        setattr(providers, "is_local_module_file", lambda _path: False)  # noqa: B010
+
+
+def _is_collected(path: Path) -> bool:
+    return next(path.glob("**/test_*.py"), None) is not None or path.match("test_*.py")
+
+
+@cache
+def _says_spark(path: Path) -> bool:
+    text = path.read_text()
+    return "spark" in text or "who_merges" in text
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """For the tests of Spark alone, import no module that says nothing of it: four in five do not."""
+    is_module = collection_path.match("test_*.py")
+    for_spark = str(config.option.markexpr).startswith("spark and")
+    return True if for_spark and is_module and not _says_spark(collection_path) else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests by what they start; leave out those of a real Oracle where there is none."""
+    items.sort(key=lambda item: item.path.parts)
     if "REDOLAKE_TEST_ORACLE_DSN" not in os.environ:
         real = [item for item in items if item.get_closest_marker("oracle")]
         config.hook.pytest_deselected(items=real)
@@ -65,6 +106,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "spark_process" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+        if item.get_closest_marker("spark") and not _says_spark(item.path):
+            raise pytest.UsageError(f"{item.nodeid} starts Spark: its module must say so")
         if item.nodeid.startswith(DAGSTER_FOLDERS):
             item.add_marker(pytest.mark.dagster)
         if item.nodeid.startswith(STORIES):

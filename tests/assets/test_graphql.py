@@ -11,7 +11,6 @@ import dagster as dg
 import pytest
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import PythonFileTarget
-from dagster_webserver.webserver import DagsterWebserver
 from starlette.testclient import TestClient
 
 from assets.history import add_partitions
@@ -36,6 +35,8 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def ask(
     pipeline: StandIn, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Ask]:
+    from dagster_webserver.webserver import DagsterWebserver  # a second of imports, for one process
+
     monkeypatch.setenv("REDOLAKE_TEST_FOLDER", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     target = PythonFileTarget(

@@ -21,7 +21,6 @@ from dagster._cli import create_dagster_cli
 from dagster._core.remote_origin import GrpcServerCodeLocationOrigin
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster._daemon.cli import create_dagster_daemon_cli
-from dagster_webserver.cli import create_dagster_webserver_cli
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from sqlalchemy import make_url
@@ -37,11 +36,19 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "container"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 VERSION = PYPROJECT["project"]["version"]
+
+
+def _webserver() -> click.Command:
+    from dagster_webserver.cli import create_dagster_webserver_cli  # a second of imports
+
+    return create_dagster_webserver_cli()
+
+
 PROGRAMS = {
     "redolake": lambda: typer.main.get_command(app),
     "dagster": create_dagster_cli,
     "dagster-daemon": create_dagster_daemon_cli,
-    "dagster-webserver": create_dagster_webserver_cli,
+    "dagster-webserver": _webserver,
 }
 
 

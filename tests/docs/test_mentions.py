@@ -17,7 +17,6 @@ DOCUMENTS = mentions.documents()
 BY_NAME = pytest.mark.parametrize(
     "document", DOCUMENTS, ids=[str(path.relative_to(ROOT)) for path in DOCUMENTS]
 )
-IN_CODE = mentions.commands_in_code()
 
 
 @BY_NAME
@@ -27,8 +26,9 @@ def test_commands_in_documents_exist(document: Path) -> None:
 
 
 def test_commands_in_hints_and_help_texts_exist() -> None:
-    assert len(IN_CODE) > 30
-    wrong = [(where, mentions.problem_with(call, KNOWN)) for where, call in IN_CODE]
+    in_code = mentions.commands_in_code()
+    assert len(in_code) > 30
+    wrong = [(where, mentions.problem_with(call, KNOWN)) for where, call in in_code]
     assert [found for found in wrong if found[1]] == []
 
 
