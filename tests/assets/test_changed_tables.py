@@ -19,25 +19,23 @@ from assets.translator import Layer
 from tests.assets.site import MemorySite
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
-from tests.steps.harness import source_of, table_id
+from tests.steps.harness import Source, source_of, table_id
 
 NAMES = ("ONE", "TWO", "THREE")
 LAYERS: tuple[Layer, ...] = ("changelog", "mirror")
 CHANGED = DagsterConfig(windows=WindowsSensorConfig(assets="changed"))
 
-oracle = oracle_with(scope="module")
+oracle = oracle_with(
+    *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))" for name in NAMES)
+)
 
 
 @pytest.fixture
 def site(oracle: Oracle, tmp_path: Path, instance: dg.DagsterInstance) -> Iterator[MemorySite]:
     """Three tables, snapshotted, with no window; their code location runs what changes."""
-    for name in NAMES:
-        oracle.run(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))")
     with source_of(oracle, tmp_path, *NAMES) as source:
-        list(source.pipeline.run_snapshot())
+        source.begin(first=Source.snapshot)
         yield MemorySite(source, instance, CHANGED)
-    for name in NAMES:
-        oracle.run(f"DROP TABLE {name} PURGE")
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import pytest
 from assets.components import OracleCdc
 from assets.history import add_partitions
 from assets.runs import RANGE_END_TAG, RANGE_START_TAG
-from assets.settings import DagsterConfig, RetriesConfig
 from assets.streams import show_streams
 from assets.translator import Translator
 from cdc_core.errors import CdcError, LogsNotReadyError, RedoUnavailableError
@@ -96,9 +95,10 @@ def test_views_of_the_newest_cut_are_an_asset_of_the_last_window(
     assert ("views", "") not in planned.calls
 
 
-def test_a_range_of_windows_is_one_run_in_scn_order(
+def test_a_range_of_windows_is_one_run_in_scn_order_and_each_has_its_own_metadata(
     planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
 ) -> None:
+    """The end of a step would copy one value to all partitions of the range."""
     assert run_windows(repository, instance, FIRST, SECOND).success
     assert planned.calls == [
         ("capture", "1000-1500"),
@@ -109,13 +109,6 @@ def test_a_range_of_windows_is_one_run_in_scn_order(
     assert planned.read_early == [["1000-1500", "1500-2000"]]
     for key in (NAMES.redo_key, NAMES.key("changelog", JOBS), NAMES.key("mirror", EMPLOYEES)):
         assert instance.get_materialized_partitions(key) == {FIRST, SECOND}
-
-
-def test_each_window_has_its_own_metadata(
-    planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
-) -> None:
-    """The end of a step would copy one value to all partitions of the range."""
-    run_windows(repository, instance, FIRST, SECOND)
     for window, high in ((FIRST, 1500), (SECOND, 2000)):
         values = latest(instance, NAMES.key("mirror", JOBS), window)
         assert values["cdc/scn_high"].value == high
@@ -151,7 +144,7 @@ def test_each_partition_has_one_event_in_scn_order(
         assert tags["dagster/code_version"] == "1"
 
 
-def test_rows_are_told_only_where_the_table_stands(
+def test_old_windows_are_replayed_and_rows_are_told_only_where_the_table_stands(
     planned: StandIn,
     repository: dg.RepositoryDefinition,
     instance: dg.DagsterInstance,
@@ -162,24 +155,13 @@ def test_rows_are_told_only_where_the_table_stands(
     mirror = NAMES.key("mirror", JOBS)
     assert latest(instance, mirror, SECOND)["dagster/row_count"].value == 42
     assert "dagster/row_count" not in latest(instance, mirror, FIRST)
-    run_windows(repository, instance, FIRST, FIRST)
-    assert "dagster/row_count" not in latest(instance, mirror, FIRST), "a replay of an old window"
-
-
-def test_a_step_is_tried_again_only_after_what_may_go_away(
-    pipeline: StandIn, instance: dg.DagsterInstance
-) -> None:
-    options = DagsterConfig(retries=RetriesConfig(max=2, delay_seconds=0))
-    names = Translator("hr", options)
-    component = OracleCdc(pipeline.config, pipeline.opened, translator=names)
-    repository = component.build_defs().get_repository_def()
-    pipeline.snapshotted().plan_windows()
-    add_partitions(instance, pipeline.records, pipeline.config, names)
-    for error, attempts in ((LogsNotReadyError("wait"), 3), (RedoUnavailableError("gone"), 1)):
-        pipeline.calls.clear()
-        pipeline.fail_at["capture 1000-1500"] = error
-        assert not run_windows(repository, instance, FIRST, FIRST).success
-        assert pipeline.calls == [("capture", "1000-1500")] * attempts
+    planned.calls.clear()
+    assert run_windows(repository, instance, FIRST, FIRST).success
+    assert planned.calls == [("capture", "1000-1500"), ("replay", "1000-1500")]
+    assert "dagster/row_count" not in latest(instance, mirror, FIRST)
+    state = planned.store.tables.get(JOBS)
+    assert state is not None
+    assert state.mirror_scn == 2000, "a mirror keeps its position"
 
 
 def test_what_follows_in_the_same_run_sees_the_assets_as_made(
@@ -222,7 +204,7 @@ def test_windows_before_a_failure_stay_materialized(
 @pytest.mark.parametrize(
     ("error", "attempts"),
     [
-        pytest.param(LogsNotReadyError("not archived yet"), 3, id="goes-away-by-itself"),
+        pytest.param(LogsNotReadyError("not archived yet"), 2, id="goes-away-by-itself"),
         pytest.param(RedoUnavailableError("gone"), 1, id="someone-has-to-act"),
     ],
 )
@@ -236,7 +218,7 @@ def test_only_what_may_go_away_is_tried_again_and_the_run_fails_with_the_cause(
     """Not with "Exceeded max_retries", which alerts would show in its place."""
     planned.fail_at["capture 1000-1500"] = error
     result = run_windows(repository, instance, FIRST, FIRST)
-    assert len(planned.calls) == attempts
+    assert planned.calls == [("capture", "1000-1500")] * attempts
     failure = next(event for event in result.all_events if event.is_step_failure)
     told = failure.step_failure_data
     assert error.message in (told.error_display_string or "")
@@ -244,18 +226,6 @@ def test_only_what_may_go_away_is_tried_again_and_the_run_fails_with_the_cause(
     assert told.user_failure_data.metadata["cdc/error"].value == type(error).__name__
     lines = [entry.user_message for entry in instance.all_logs(result.run_id)]
     assert sum("more attempts" in line for line in lines) == attempts - 1, "each says why"
-
-
-def test_old_windows_are_replayed_and_mirrors_keep_their_position(
-    planned: StandIn, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance
-) -> None:
-    run_windows(repository, instance, FIRST, SECOND)
-    planned.calls.clear()
-    assert run_windows(repository, instance, FIRST, FIRST).success
-    assert planned.calls == [("capture", "1000-1500"), ("replay", "1000-1500")]
-    state = planned.store.tables.get(JOBS)
-    assert state is not None
-    assert state.mirror_scn == 2000
 
 
 def test_one_table_can_be_chosen(

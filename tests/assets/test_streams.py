@@ -15,29 +15,26 @@ from cdc_core.model.records import TableRecord
 from tests.assets.site import MemorySite
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
-from tests.steps.harness import source_of, table_id
+from tests.steps.harness import Source, source_of, table_id
 
 ONE = table_id("ONE")
 
-oracle = oracle_with(scope="module")
+oracle = oracle_with(
+    *(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))" for name in ("ONE", "TWO")),
+    "INSERT INTO ONE VALUES (1, 'first')",
+    "INSERT INTO TWO VALUES (1, 'first')",
+)
 
 
 @pytest.fixture
 def site(oracle: Oracle, tmp_path: Path, instance: dg.DagsterInstance) -> Iterator[MemorySite]:
     """ONE and TWO, snapshotted, with one window that Dagster ran."""
-    for name in ("ONE", "TWO"):
-        oracle.run(f"CREATE TABLE {name} (ID NUMBER(9) PRIMARY KEY, V VARCHAR2(20))")
-        oracle.run(f"INSERT INTO {name} VALUES (1, 'first')")
     with source_of(oracle, tmp_path, "ONE", "TWO") as source:
-        list(source.pipeline.run_snapshot())
+        source.begin(first=Source.snapshot)
         oracle.run("INSERT INTO ONE VALUES (2, 'a')", "INSERT INTO TWO VALUES (2, 'a')")
         made = MemorySite(source, instance)
         assert made.windows().success
         yield made
-    with oracle.owner() as connection:
-        left = connection.cursor().execute("SELECT TABLE_NAME FROM USER_TABLES").fetchall()
-    for (name,) in left:
-        oracle.run(f"DROP TABLE {name} PURGE")
 
 
 def change_both(oracle: Oracle, number: int) -> None:
@@ -260,12 +257,12 @@ def test_tables_of_a_pattern_are_assets_when_they_were_found(
     oracle: Oracle, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
     """Definitions take the tables from the metadata store; what is found later is an asset after a reload."""
-    oracle.run("CREATE TABLE ONE (ID NUMBER(9) PRIMARY KEY)", "CREATE TABLE KEYLESS (ID NUMBER(9))")
+    oracle.run("DROP TABLE TWO PURGE", "CREATE TABLE KEYLESS (ID NUMBER(9))")
     with source_of(oracle, tmp_path) as source:
         source.configure("*")
         before = MemorySite(source, instance)
         assert not before.tables(), "nobody has looked yet"
-        list(source.pipeline.run_snapshot())
+        source.snapshot()
         site = MemorySite(source, instance)
         assert site.tables() == {"one"}
         oracle.run("CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY)")
@@ -275,4 +272,3 @@ def test_tables_of_a_pattern_are_assets_when_they_were_found(
             "reload the code location to see tables that patterns name now: DEMO.TWO"
         )
         assert MemorySite(source, instance).tables() == {"one", "two"}
-    oracle.run("DROP TABLE ONE PURGE", "DROP TABLE TWO PURGE", "DROP TABLE KEYLESS PURGE")

@@ -154,8 +154,9 @@ def test_without_the_extra_demo_no_database_is_served(
         pass
 
 
-def test_oddities_are_chosen_by_name(tmp_path: Path) -> None:
-    process = _start(tmp_path, "--show", "late_redo", "--hide", "PARTIAL_XIDS", "--with-parent")
+def test_oddities_and_a_character_set_are_chosen_by_name(tmp_path: Path) -> None:
+    options = ("--show", "late_redo", "--hide", "PARTIAL_XIDS", "--character-set", "we8mswin1252")
+    process = _start(tmp_path, *options, "--with-parent")
     said = _line(process)
     owner = oracledb.connect(user=said["user"], password=said["password"], dsn=said["dsn"])
     run(owner, "create table t (id number)", "insert into t values (1)")
@@ -167,6 +168,8 @@ def test_oddities_are_chosen_by_name(tmp_path: Path) -> None:
     assert Miner(capture).mine(where=inserts) == []
     owner.commit()
     assert len(Miner(capture).mine(where=inserts)) == 1
+    query = "select value from nls_database_parameters where parameter = 'NLS_CHARACTERSET'"
+    assert owner.cursor().execute(query).fetchone() == ("WE8MSWIN1252",)
     for session in (owner, capture):
         session.close()
     assert process.stdin is not None
@@ -177,19 +180,6 @@ def test_oddities_are_chosen_by_name(tmp_path: Path) -> None:
 def test_an_oddity_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert oracle_serve.main(["--show", "HASTE"]) == 1
     assert "LATE_REDO" in capsys.readouterr().err
-
-
-def test_a_database_has_the_character_set_that_is_named(tmp_path: Path) -> None:
-    process = _start(tmp_path, "--character-set", "we8mswin1252", "--with-parent")
-    said = _line(process)
-    query = "select value from nls_database_parameters where parameter = 'NLS_CHARACTERSET'"
-    with oracledb.connect(user=said["user"], password=said["password"], dsn=said["dsn"]) as session:
-        cursor = session.cursor()
-        cursor.execute(query)
-        assert cursor.fetchone() == ("WE8MSWIN1252",)
-    assert process.stdin is not None
-    process.stdin.close()
-    assert process.wait() == 0
 
 
 def test_a_character_set_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

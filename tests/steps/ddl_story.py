@@ -63,12 +63,13 @@ class DdlStory:
 @contextmanager
 def running_story(folder: Path, story: DdlStory) -> Iterator[tuple[Oracle, Source]]:
     """The table, its rows, and a source that has read them."""
-    with running_oracle(warts=[Wart.UNNAMED_COLUMNS]) as oracle:
-        oracle.run(*story.table)
-        with source_of(oracle, folder, "T") as source:
-            source.tables[0] |= story.config
-            source.run()
-            yield oracle, source
+    with (
+        running_oracle(*story.table, warts=[Wart.UNNAMED_COLUMNS]) as oracle,
+        source_of(oracle, folder, "T") as source,
+    ):
+        source.tables[0] |= story.config
+        source.begin()
+        yield oracle, source
 
 
 def tell(oracle: Oracle, source: Source, story: DdlStory, cut: str) -> None:

@@ -102,15 +102,24 @@ class Source:
         """All that there is to do now."""
         return list(self.pipeline.run_once())
 
-    def begin(self, then: Callable[[Source], object] = _nothing) -> None:
+    def snapshot(self) -> None:
+        """The first snapshot alone."""
+        list(self.pipeline.run_snapshot())
+
+    def begin(
+        self,
+        then: Callable[[Source], object] = _nothing,
+        *,
+        first: Callable[[Source], object] = run,
+    ) -> None:
         """The first run, and what comes ``then``. Sources that begin alike, with equal databases and
         configurations, share it: each goes on with a copy of what it left, in a process of its own,
         so to speak. What is not said in database and configuration must not matter to it."""
         if self.oracle.is_running:
-            self.run()
+            first(self)
             then(self)
             return
-        kept = _first_run(self, then)
+        kept = _first_run(self, first, then)
         self.oracle.start(kept.database)
         for name, content in kept.files.items():
             path = self.path / name
@@ -220,14 +229,16 @@ class KeptRun:
     reports: tuple[StepReport, ...]
 
 
-_RUNS: OrderedDict[tuple[Recipe, str, type, object], KeptRun] = OrderedDict()
+_RUNS: OrderedDict[tuple[Recipe, str, type, object, object], KeptRun] = OrderedDict()
 _RUNS_KEPT = 8
 
 
-def _first_run(source: Source, then: Callable[[Source], object]) -> KeptRun:
+def _first_run(
+    source: Source, first: Callable[[Source], object], then: Callable[[Source], object]
+) -> KeptRun:
     """Of a source like this one."""
     recipe = source.oracle.recipe
-    key = (recipe, repr((source.tables, source.more)), type(source.lake), then)
+    key = (recipe, repr((source.tables, source.more)), type(source.lake), first, then)
     if key not in _RUNS:
         with TemporaryDirectory() as name:
             folder, oracle = Path(name), Oracle(recipe)
@@ -235,7 +246,7 @@ def _first_run(source: Source, then: Callable[[Source], object]) -> KeptRun:
                 oracle, folder, deepcopy(source.tables), type(source.lake)(), more=source.more
             )
             try:
-                made.run()
+                first(made)
                 then(made)
                 made.close()
                 paths = [path for path in folder.rglob("*") if path.is_file()]
