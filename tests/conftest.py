@@ -166,11 +166,13 @@ def spark_process() -> Iterator[None]:
 @pytest.fixture
 def open_lake(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., DeltaLake]:
     """Open a lake in the test's own folder. In a test that is marked with ``spark``, Spark merges
-    what is not appended; in others nobody needs it. Or who merges is a parameter, ``lake.merge``
-    (:data:`tests.lake.who_merges.BY_BOTH`)."""
-    by_spark = request.node.get_closest_marker("spark") is not None
-    if by_spark:
+    what is not appended, unless the mark says ``merges=False``: what a MERGE makes of a change is
+    what this process makes of it (``tests/lake/test_rewriting.py``), and costs a hundred times as
+    much. Or who merges is a parameter, ``lake.merge`` (:data:`tests.lake.who_merges.BY_BOTH`)."""
+    mark = request.node.get_closest_marker("spark")
+    if mark is not None:
         request.getfixturevalue("spark_process")
+    by_spark = mark is not None and mark.kwargs.get("merges", True)
     from cdc_core.config import LakeConfig
     from cdc_core.lake.delta_lake import DeltaLake
 

@@ -49,7 +49,7 @@ STAYS: dict[str, tuple[str, ...]] = {
         "True-made*",
     ),
     f"{_STEPS}lobs_and_keys_delta.py::test_lobs_follow_their_rows_through_keys_in_delta": (
-        "merge-of-one-kind",
+        "copy-on-write-of-one-kind",
     ),
     f"{_STEPS}rebuilding.py::test_a_lost_mirror_comes_back": ("removed", "a-gap"),
     "tests/lake/test_late_commits.py::test_a_commit_that_comes_late_is_applied_where_it_belongs": (

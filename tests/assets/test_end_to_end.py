@@ -1,4 +1,4 @@
-"""The four uses with nothing stood in for: embedded Oracle, driver, LogMiner, Spark, Delta, Dagster."""
+"""The four uses with nothing stood in for: embedded Oracle, driver, LogMiner, Delta, Dagster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.assets.site import in_dagster
 from tests.invariants.compare import Verdict, compare
 from tests.oracle.embedded import OWNER, Oracle, running_oracle
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.timeout(1800)
 TABLE = TableId(OWNER, "ITEMS")
 
 
@@ -76,7 +76,7 @@ class Site:
 
 
 @pytest.fixture
-def site(spark_process: None, tmp_path: Path, instance: dg.DagsterInstance) -> Iterator[Site]:
+def site(tmp_path: Path, instance: dg.DagsterInstance) -> Iterator[Site]:
     with running_oracle() as oracle:
         oracle.run(
             "CREATE TABLE ITEMS (ID NUMBER(9) PRIMARY KEY, NAME VARCHAR2(20), PRICE NUMBER(9,2))"

@@ -67,7 +67,6 @@ def test_lobs_follow_their_row_through_changes_of_key(
     assert filled.table(source.schema.table).mirror_version_at(window.scn_high) == version
 
 
-@pytest.mark.spark
 def test_lobs_of_rows_that_come_in_the_window_follow_their_keys(
     filled: Lake, source: Source, row: Callable[..., Row], mirror: Callable[..., list[Row]]
 ) -> None:

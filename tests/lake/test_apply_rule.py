@@ -15,6 +15,7 @@ from cdc_core.lake.mirror.merge import KeyRule, merge_sql
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
+from cdc_core.stage.layout import chunk_ordinal
 
 ID = Column("ID", "NUMBER", 22, 0, 10, 0, False)
 V = Column("V", "VARCHAR2", 40, 10, None, None, True)
@@ -90,6 +91,31 @@ def test_a_part_of_a_row_that_a_later_chunk_saw_gone_is_no_row(
     chunk may be there still, though no chunk has it."""
     condition = clauses(covered_scn=100, read_scn=200)["INSERT"]
     assert holds(condition, source=(scn, 1), kind="row", missing=missing, lost=lost) is comes
+
+
+@pytest.mark.parametrize(
+    ("ordinal", "inserted_at", "is_double"),
+    [
+        pytest.param(chunk_ordinal(100, 140), 140, False, id="up-to-the-upper-watermark"),
+        pytest.param(chunk_ordinal(100, 140), 141, True, id="behind-it"),
+        pytest.param(chunk_ordinal(100, None), 101, True, id="a-chunk-of-one-moment"),
+        pytest.param(7, 101, True, id="a-change"),
+    ],
+)
+def test_an_insert_may_meet_its_own_row_that_was_read_between_two_watermarks(
+    ordinal: int, inserted_at: int, *, is_double: bool
+) -> None:
+    """MERGE finds a row as of 100 under the key of an insert, which a later change of its window follows."""
+    sql = merge_sql("mirror", "source", KeyRule(schema=SCHEMA))
+    found = re.search(r"t\.`_cdc_commit_scn` = (IF\(.*\)), t\.`_cdc_ordinal`", sql)
+    assert found is not None
+    scn_sql = found[1].replace(r"\'", "''")
+    query = f"SELECT {scn_sql} FROM (SELECT 100 AS _cdc_commit_scn, ? AS _cdc_ordinal) t, (SELECT 150 AS _cdc_commit_scn, TRUE AS _cdc_new, ? AS _cdc_new_scn) s"  # fmt: skip
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.create_function("IF", 3, lambda condition, one, other: one if condition else other)  # fmt: skip
+        connection.create_function("RAISE_ERROR", 1, lambda _error: -1)
+        [(scn,)] = connection.execute(query, [ordinal, inserted_at]).fetchall()
+    assert scn == (-1 if is_double else 150)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import TableSchema
 from tests.jvm import small_session
-from tests.lake.who_merges import BY_BOTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +25,15 @@ if TYPE_CHECKING:
     from tests.stage.landed import Row, Source
 
 
-@pytest.mark.parametrize("open_lake", BY_BOTH, indirect=True)
+KEYS_BY_SPARK = pytest.mark.spark(merges=False)
+"""Spark looks for keys that are gone, and merges nothing."""
+
+
+@pytest.mark.parametrize(
+    "open_lake",
+    ["auto", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow])],
+    indirect=True,
+)
 def test_chunks_and_windows_join_in_any_order(
     open_lake: Callable[..., Lake],
     source: Source,
@@ -172,8 +179,8 @@ def test_a_snapshot_heals_rows_that_are_double(
     [
         pytest.param(None, None, 1_000, id="NUMBER"),
         pytest.param(38, 10, 1_000, id="38-10"),
-        pytest.param(None, None, 1, id="NUMBER-by-Spark", marks=pytest.mark.spark),
-        pytest.param(38, 10, 1, id="38-10-by-Spark", marks=[pytest.mark.spark, pytest.mark.slow]),
+        pytest.param(None, None, 1, id="NUMBER-by-Spark", marks=KEYS_BY_SPARK),
+        pytest.param(38, 10, 1, id="38-10-by-Spark", marks=[KEYS_BY_SPARK, pytest.mark.slow]),
     ],
 )
 def test_rows_that_are_gone_go_whatever_the_keys_type_is(
@@ -267,7 +274,7 @@ def test_keys_that_were_asked_for_and_are_gone_go(
     assert [r["ID"] for r in mirror(source.schema)] == [2, 3, 4, 5, 6]
 
 
-@pytest.mark.spark
+@pytest.mark.spark(merges=False)
 def test_a_mirror_whose_types_may_become_wider_loses_its_rows_by_spark(
     filled: Lake, source: Source, tmp_path: Path
 ) -> None:
@@ -316,7 +323,7 @@ def test_two_rows_with_one_key_stop_the_chunk(
     "in_hand",
     [
         pytest.param(100, id="without Spark"),
-        pytest.param(1, id="with Spark", marks=pytest.mark.spark),
+        pytest.param(1, id="with Spark", marks=KEYS_BY_SPARK),
     ],
 )
 def test_two_chunks_with_one_key_stop_the_snapshot_at_its_end(

@@ -248,6 +248,7 @@ def test_two_columns_swap_their_names_and_one_is_replaced(
     assert mirror(held, hidden=True) == before
 
 
+@pytest.mark.spark(merges=False)
 def test_a_chunk_may_be_several_renames_ahead(
     open_lake: Callable[..., Lake],
     two: Source,

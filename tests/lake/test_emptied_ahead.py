@@ -103,7 +103,7 @@ def test_the_change_log_ends_what_the_mirror_did_not_show(
 
 
 @pytest.mark.parametrize("was_read", [False, True], ids=["never-seen", "found-gone"])
-@pytest.mark.spark
+@pytest.mark.spark(merges=False)
 def test_a_row_of_which_the_change_log_lacks_the_bound_stops_the_table(
     open_lake: Callable[..., Lake],
     make_source: Callable[..., LandedSource],

@@ -22,6 +22,7 @@ from cdc_core.steps.snapshots.plan import start_snapshot
 from cdc_core.steps.source_view import logged_tables, origin_of
 from cdc_core.views.envelope import LoggedTable, Origin, events_sql
 from cdc_core.views.events import envelope_json, events_of, key_json
+from tests.jvm import small_session
 from tests.oracle.embedded import running_oracle
 from tests.steps.harness import Source as OracleSource
 from tests.steps.harness import source_of, table_id
@@ -254,7 +255,7 @@ def test_columns_have_the_names_of_now_in_events(tmp_path: Path) -> None:
     assert events[-1]["_cdc_absent"] == ["V"]
 
 
-@pytest.mark.spark
+@pytest.mark.spark(merges=False)
 def test_two_engines_show_the_same_events(
     open_lake: Callable[..., DeltaLake],
     source: Source,
@@ -285,7 +286,7 @@ def test_two_engines_show_the_same_events(
     origin = Origin(name="shop", database="PDB", version="1", time_zone="America/New_York")
     logged = LoggedTable(source.schema, path, log)
     by_engine = [events_sql(logged.table, [logged], origin, engine) for engine in ("spark", "duckdb")]  # fmt: skip
-    spark = lake._open_session()
+    spark = small_session(tmp_path / "lake")
     rows = spark.sql(by_engine[0]).orderBy("_cdc_commit_scn", "_cdc_ordinal", "transaction.total_order")  # fmt: skip
     by_spark = [one.asDict(recursive=True) for one in rows.collect()]
     assert by_spark == events_by_duckdb(by_engine[1])

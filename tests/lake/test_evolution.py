@@ -31,7 +31,6 @@ def _with(schema: Any, *columns: Any) -> Any:
     return dataclasses.replace(schema, columns=(*schema.columns, *columns), scn_from=Scn(500))
 
 
-@pytest.mark.spark
 def test_added_columns_are_followed(
     open_lake: Callable[..., Lake],
     source: Source,
@@ -216,7 +215,7 @@ def filled(source: Source, row: Callable[..., Row], lake: Lake) -> dict[int, str
     return ids
 
 
-@pytest.mark.spark
+@pytest.mark.spark(merges=False)
 def test_a_renamed_column_keeps_its_values_in_the_mirror(
     open_lake: Callable[..., Lake],
     source: Source,
@@ -324,7 +323,7 @@ def test_nothing_is_prepared_before_the_first_snapshot(
     assert lake.table(source.schema.table).position().mirror_scn is None
 
 
-@pytest.mark.spark
+@pytest.mark.spark(merges=False)
 def test_a_column_that_is_left_out_later_is_null_from_then_on(
     open_lake: Callable[..., Lake],
     source: Source,

@@ -21,7 +21,6 @@ from tests.delta.vectors import with_vectors
 from tests.lake.who_merges import BY_BOTH
 from tests.stage.landed import Row, Source, Window
 
-pytestmark = pytest.mark.parametrize("open_lake", BY_BOTH, indirect=True)
 READ_AT = 100
 
 
@@ -80,6 +79,7 @@ def rows(folder: Path, schema: Any) -> list[dict[str, Any]]:
     return sorted(pa.table(found).to_pylist(), key=lambda one: str(one["ID"]).zfill(30))
 
 
+@pytest.mark.parametrize("open_lake", BY_BOTH, indirect=True)
 @pytest.mark.parametrize("landed", [False, True], ids=["plain", "marked"], indirect=True)
 def test_a_commit_that_comes_late_is_applied_where_it_belongs(
     landed: tuple[Window, Window],
@@ -100,6 +100,7 @@ def test_a_commit_that_comes_late_is_applied_where_it_belongs(
     assert len(vectors) == (2 if "marked" in request.node.callspec.id else 0)
 
 
+@pytest.mark.parametrize("open_lake", BY_BOTH, indirect=True)
 def test_what_meets_rows_of_a_late_commit_waits_for_it(
     open_lake: Callable[..., DeltaLake], source: Source, row: Callable[..., Row], tmp_path: Path
 ) -> None:
@@ -130,7 +131,7 @@ def test_what_meets_rows_of_a_late_commit_waits_for_it(
     assert rows(tmp_path / "lake", source.schema) == source.state(third.scn_high)
 
 
-@pytest.mark.spark
+@pytest.mark.spark(merges=False)
 def test_a_late_commit_from_before_rows_went_with_a_partition_is_refused(
     landed: tuple[Window, Window],
     open_lake: Callable[..., DeltaLake],

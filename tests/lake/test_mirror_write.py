@@ -13,6 +13,7 @@ from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.model.reports import MirrorWrite
 from cdc_core.model.templates import DEFAULT_PATHS
 from tests.delta.vectors import with_vectors
+from tests.lake.who_merges import BY_SPARK
 from tests.stage.landed import Row, Source, Window, order
 
 Mirror = Callable[..., list[Row]]
@@ -111,26 +112,20 @@ def _jobs() -> int:
     return int(context._jsc.sc().dagScheduler().numTotalJobs())
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize(
-    ("open_lake", "reason"),
-    [
-        pytest.param("spark", "lake.merge is spark", id="forced"),
-        pytest.param(None, "lake.rewrite_mirrors_up_to_mb is 0", id="never-rewritten"),
-    ],
-    indirect=["open_lake"],
-)
+@pytest.mark.parametrize("open_lake", [BY_SPARK], indirect=True)
 def test_a_merge_says_why(
-    open_lake: Callable[..., DeltaLake], source: Source, mirror: Mirror, reason: str
+    open_lake: Callable[..., DeltaLake], source: Source, mirror: Mirror, tmp_path: Path
 ) -> None:
-    """Of a chunk whose keys the mirror may have, it says that; forced, Spark takes the first chunk too."""
-    lake = open_lake()
-    first = _snapshot(source, lake)
-    assert (first.write.way == "merge") == (reason == "lake.merge is spark")
-    window = _update(source, "merged")
-    assert window.apply(lake).write == MirrorWrite("merge", reason)
+    """Forced, Spark takes the first chunk too."""
+    forced = open_lake()
+    assert _snapshot(source, forced).write.way == "merge"
+    done = _update(source, "merged").apply(forced)
+    assert done.write == MirrorWrite("merge", "lake.merge is spark")
+    never_rewritten = LakeConfig(path=str(tmp_path / "lake"), rewrite_mirrors_up_to_mb=0)
+    lake = DeltaLake(never_rewritten, "shop")
     last, before = _update(source, "merged again"), _jobs()
-    last.apply(lake)
+    done = last.apply(lake)
+    assert done.write == MirrorWrite("merge", "lake.rewrite_mirrors_up_to_mb is 0")
     of_window = _jobs() - before
     assert of_window <= JOBS_OF_A_MERGE
     again = source.chunk(snapshot="again").apply(lake)

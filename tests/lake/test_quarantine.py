@@ -98,7 +98,7 @@ def quarantine(path: Path, *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in columns) for row in rows.to_pylist()]
 
 
-@pytest.mark.spark
+@pytest.mark.spark(merges=False)
 def test_the_mirror_is_right_but_for_the_rows_in_quarantine(
     lake: Lake,
     source: Source,

@@ -111,7 +111,7 @@ def test_random_load_replays_crashes_and_damage(
     assert mirror(source.schema, hidden=True) == before
 
 
-@pytest.mark.spark
+@pytest.mark.spark(merges=False)
 def test_small_tables_are_looked_through_in_hand(
     open_lake: Callable[..., Lake],
     source: Source,

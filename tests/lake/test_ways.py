@@ -23,6 +23,7 @@ from cdc_core.lake.mirror.ways import (
     rewriting_seconds,
     spark_seconds,
 )
+from tests.jvm import small_session
 from tests.lake.test_marking import ROWS, _is_of, _then_crash, _vectors
 from tests.lake.test_rewriting import Mirror, SparkAskedError, _lake, _path, _window
 from tests.stage.landed import Row, Source, order
@@ -218,7 +219,7 @@ def test_spark_reads_and_merges_what_was_switched_here(
     DeltaTable(_path(tmp_path)).create_checkpoint()
     first = _renames(source, 1, 40)
     first.apply(lake, vectors="always")
-    session = spark._open_session()  # type: ignore[attr-defined]
+    session = small_session(tmp_path / "lake")
     read = session.read.format("delta").load(_path(tmp_path))
     assert read.filter(f"NAME = '{source.rows[source.ids[1]]['NAME']}'").count() == 2
     assert read.count() == ROWS

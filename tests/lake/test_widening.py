@@ -22,6 +22,7 @@ from cdc_core.landing.manifest import SchemaChange
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column
 from cdc_core.schema.types import arrow_type
+from tests.jvm import small_session
 from tests.stage.landed import prepare_schema
 
 if TYPE_CHECKING:
@@ -182,7 +183,8 @@ def test_columns_get_wider_types_with_all_that_the_tables_have(
     ],
 )  # fmt: skip
 def test_both_forms_of_the_rule_give_the_same_values(
-    open_lake: Callable[..., DeltaLake],
+    tmp_path: Path,
+    spark_process: None,
     values: list[Any],
     kind: pa.DataType,
     wide: tuple[str, int | None, int | None],
@@ -191,7 +193,7 @@ def test_both_forms_of_the_rule_give_the_same_values(
     column = Column("C", wide[0], 22, 0, wide[1], wide[2], nullable=True)
     given = [Decimal(one) if pa.types.is_decimal(kind) else one for one in values]
     array = pa.array([*given, None], kind)
-    session = open_lake()._open_session()
+    session = small_session(tmp_path)
     literals = ", ".join(f"({sql_literal(one, kind)})" for one in array.to_pylist())
     found = session.sql(
         f"SELECT {exact_sql('C', column)} AS C FROM VALUES {literals} AS t(C)"

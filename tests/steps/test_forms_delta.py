@@ -47,7 +47,7 @@ def test_forms_reach_delta_on_every_way(tmp_path: Path, spark_process: None) -> 
             " DAY DATE, FLAG NUMBER(1), RAWS RAW(10))",
             *(f"INSERT INTO T VALUES ({at}, {row})" for at, row in enumerate(ROWS)),
         )
-        for way, rewritten_up_to_mb in enumerate((128, 0)):
+        for way, rewritten_up_to_mb in enumerate((0, 128)):
             lake = {"history": "scd2", "rewrite_mirrors_up_to_mb": rewritten_up_to_mb}
             config = oracle.config(tmp_path, tables=[{"name": "DEMO.T", **FORMS}], lake=lake)
             with Pipeline(config) as pipeline:

@@ -14,18 +14,18 @@ from tests.steps.harness import table_id
 from tests.steps.key_walks import KINDS, Walk, create, put
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("lake", "kinds"),
     [
-        pytest.param(MERGED_BY_SPARK, ["document"], id="merge-of-one-kind"),
-        pytest.param(MERGED_BY_SPARK, list(KINDS), id="merge"),
+        pytest.param({}, ["document"], id="copy-on-write-of-one-kind"),
         pytest.param({}, list(KINDS), id="copy-on-write"),
+        pytest.param(MERGED_BY_SPARK, list(KINDS), id="merge", marks=pytest.mark.spark),
     ],
 )
 def test_lobs_follow_their_rows_through_keys_in_delta(
-    tmp_path: Path, spark_process: None, lake: dict[str, int], kinds: list[str]
+    tmp_path: Path, lake: dict[str, int], kinds: list[str]
 ) -> None:
+    """MERGE alone: tests/lake/test_absent.py."""
     tables = {f"T{number}": kind for number, kind in enumerate(kinds)}
     rng = random.Random(5)
     with running_oracle(warts=DEFAULT_WARTS, extended_strings=True) as oracle:

@@ -155,7 +155,7 @@ def test_columns_with_other_names_since_are_compared_by_their_own(tmp_path: Path
         assert made.pipeline.reconcile().differences == 0
 
 
-def test_rows_whose_keys_are_floats_are_repaired(tmp_path: Path, spark_process: None) -> None:
+def test_rows_whose_keys_are_floats_are_repaired(tmp_path: Path) -> None:
     """By their keys: chunks are not cut by them, and NaN is one key."""
     with running_oracle() as oracle:
         oracle.run(

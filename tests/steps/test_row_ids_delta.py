@@ -1,4 +1,4 @@
-"""A table without a key, known by ROWIDs, from chunks to Delta tables: through MERGE, replay, repair and rebuild."""
+"""A table without a key, known by ROWIDs, from chunks to Delta tables: through windows, replay, repair and rebuild."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
 from deltalake import DeltaTable
 
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import read_delta, version_at
-from tests.oracle.embedded import ADMIN, MERGED_BY_SPARK, Oracle, running_oracle
+from tests.oracle.embedded import ADMIN, Oracle, running_oracle
 from tests.steps.harness import table_id
 
 MANY = "INSERT INTO LOOSE SELECT MOD(LEVEL, 7), 'many', NULL FROM DUAL CONNECT BY LEVEL <= 250"
 
 
-@pytest.mark.spark
-def test_a_table_without_a_key_reaches_delta(tmp_path: Path, spark_process: None) -> None:
+def test_a_table_without_a_key_reaches_delta(tmp_path: Path) -> None:
     """With minimal supplemental logging: updates name what they change alone."""
     with running_oracle(logging=False) as oracle:
         oracle.run("ALTER DATABASE ADD SUPPLEMENTAL LOG DATA", user=ADMIN)
@@ -27,7 +25,6 @@ def test_a_table_without_a_key_reaches_delta(tmp_path: Path, spark_process: None
             tmp_path,
             tables=[{"name": "DEMO.LOOSE", "identity": "rowid"}],
             snapshot={"chunk_rows": 100},
-            lake=MERGED_BY_SPARK,
         )
         with Pipeline(config) as pipeline:
             list(pipeline.run_once())

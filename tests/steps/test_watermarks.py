@@ -186,20 +186,14 @@ def test_chunks_are_appended_and_put_right_without_spark(
             _check_delta(oracle, pipeline)
 
 
-@pytest.mark.spark
-def test_chunks_are_put_right_by_merge(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark_process: None
+def test_chunks_that_replace_their_rows_are_put_right_without_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ranges of ROWIDs are not of the key, so that each chunk replaces its rows."""
     with running_oracle() as oracle:
         _made(oracle)
-        lake = {
-            "path": str(tmp_path / "lake"),
-            "driver_memory": "1g",
-            "rewrite_mirrors_up_to_mb": 0,
-        }
-        snapshot = {**BETWEEN, "cut": "rowid", "sessions": 1}
-        with Pipeline(oracle.config(tmp_path, "T", snapshot=snapshot, lake=lake)) as pipeline:
+        config = oracle.config(tmp_path, "T", snapshot={**BETWEEN, "cut": "rowid", "sessions": 1})
+        with Pipeline(config, open_lake=partial(DeltaLake, spark=_no_spark)) as pipeline:
             moments = _moments(oracle, pipeline, windows=False)
             oracle.clock.ahead += 60  # LAST_DDL_TIME of ranges of ROWIDs is not near
             last = moments.pop("last")
