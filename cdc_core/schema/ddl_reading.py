@@ -28,6 +28,12 @@ Effect = Literal[
 definition; ``partitions`` come or go; rows are removed or exchanged without redo for each, or get
 other ROWIDs; the table goes, or gets another name; one comes under the name."""
 
+
+def _listed(text: str) -> frozenset[str]:
+    """The words of a list."""
+    return frozenset(text.split(", "))
+
+
 _PARTITION = frozenset({"PARTITION", "PARTITIONS", "SUBPARTITION", "SUBPARTITIONS"})
 _REMOVING = frozenset({"TRUNCATE", "DROP", "EXCHANGE"})
 _MOVING = frozenset({"MOVE", "SPLIT", "MERGE", "COALESCE"})
@@ -36,81 +42,26 @@ _NO_COLUMN = frozenset({"SUPPLEMENTAL", "CLUSTERING", "STORAGE", "INDEXING", "VA
 """Words behind ADD, MODIFY and DROP that no column can be called, or that name something else
 there."""
 _OF_STORAGE = frozenset({"DEFAULT", "LOB", "NESTED", "VARRAY", "OPAQUE"})
-_BEHIND_NAMES = frozenset(
-    [
-        "DROP",
-        "ALL",
-        "REUSE",
-        "STORAGE",
-        "UPDATE",
-        "INVALIDATE",
-        "GLOBAL",
-        "INDEXES",
-        "CASCADE",
-        "PARALLEL",
-        "NOPARALLEL",
-    ]
+_BEHIND_NAMES = _listed(
+    "DROP, ALL, REUSE, STORAGE, UPDATE, INVALIDATE, GLOBAL, INDEXES, CASCADE, PARALLEL, NOPARALLEL"
 )
 """What may follow the names of partitions that are dropped or truncated: nothing of it is about
 other rows."""
-_BEHIND_EXCHANGE = frozenset(
-    [
-        "INCLUDING",
-        "EXCLUDING",
-        "INDEXES",
-        "WITH",
-        "WITHOUT",
-        "VALIDATION",
-        "UPDATE",
-        "INVALIDATE",
-        "GLOBAL",
-        "CASCADE",
-        "PARALLEL",
-        "NOPARALLEL",
-    ]
+_BEHIND_EXCHANGE = _listed(
+    "INCLUDING, EXCLUDING, INDEXES, WITH, WITHOUT, VALIDATION, UPDATE, INVALIDATE, GLOBAL, CASCADE, "
+    "PARALLEL, NOPARALLEL"
 )
 """What may follow the table with which a partition is exchanged."""
 _ON_TABLE = frozenset({"INDEX", "TRIGGER"})
 _NO_TABLE = frozenset({"DATABASE", "SCHEMA", "PLUGGABLE", "CLUSTER", "NESTED"})
 """What may stand behind ON in place of a table."""
-_BEFORE_KIND = frozenset(
-    [
-        "OR",
-        "REPLACE",
-        "FORCE",
-        "NO",
-        "NOFORCE",
-        "EDITIONABLE",
-        "NONEDITIONABLE",
-        "UNIQUE",
-        "BITMAP",
-        "MULTIVALUE",
-        "GLOBAL",
-        "PRIVATE",
-        "TEMPORARY",
-        "SHARDED",
-        "DUPLICATED",
-        "IMMUTABLE",
-        "BLOCKCHAIN",
-        "PUBLIC",
-        "EDITIONING",
-    ]
+_BEFORE_KIND = _listed(
+    "OR, REPLACE, FORCE, NO, NOFORCE, EDITIONABLE, NONEDITIONABLE, UNIQUE, BITMAP, MULTIVALUE, "
+    "GLOBAL, PRIVATE, TEMPORARY, SHARDED, DUPLICATED, IMMUTABLE, BLOCKCHAIN, PUBLIC, EDITIONING"
 )
-_BESIDE = frozenset(
-    [
-        "COMMENT ON TABLE",
-        "COMMENT ON COLUMN",
-        "GRANT",
-        "REVOKE",
-        "ANALYZE",
-        "AUDIT",
-        "NOAUDIT",
-        "CREATE INDEX",
-        "ALTER INDEX",
-        "CREATE TRIGGER",
-        "CREATE SYNONYM",
-        "CREATE VIEW",
-    ]
+_BESIDE = _listed(
+    "COMMENT ON TABLE, COMMENT ON COLUMN, GRANT, REVOKE, ANALYZE, AUDIT, NOAUDIT, CREATE INDEX, "
+    "ALTER INDEX, CREATE TRIGGER, CREATE SYNONYM, CREATE VIEW"
 )
 """Statements that leave a table's definition as it is; an index that is not unique is no key."""
 _LEAVING: frozenset[Effect] = frozenset({"rows moved", "partitions"})
