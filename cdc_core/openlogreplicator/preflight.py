@@ -24,7 +24,7 @@ from cdc_core.openlogreplicator.messages import (
 from cdc_core.openlogreplicator.network import NetworkMessages
 from cdc_core.openlogreplicator.protocol import Answer
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.dictionary_queries import tables_condition
+from cdc_core.schema.dictionary_queries import rows_about
 
 _FLOATS = """
 SELECT OWNER, TABLE_NAME, COLUMN_NAME
@@ -40,10 +40,7 @@ def check_floats(
     if how.binary_floats != "refuse":
         return
     entries = {one.table: one for one in tables}
-    condition, binds = tables_condition(list(entries), "OWNER", "TABLE_NAME")
-    known = {(one.owner, one.name): one for one in entries}
-    for owner, name, column in session.fetch_all(_FLOATS.format(tables=condition), binds):
-        table = known[owner, name]
+    for table, column in rows_about(session, _FLOATS, entries):
         if not entries[table].excludes(column):
             yield Finding(
                 f"{table}.{column} is a binary float, of which OpenLogReplicator writes six digits",

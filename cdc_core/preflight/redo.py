@@ -13,7 +13,7 @@ from cdc_core.model.character_sets import KNOWN
 from cdc_core.model.findings import Finding
 from cdc_core.model.identifiers import TableId
 from cdc_core.preflight.checks import Check, CheckInput
-from cdc_core.schema.dictionary_queries import OF_ROWS, tables_condition
+from cdc_core.schema.dictionary_queries import OF_ROWS, by_table, rows_about
 from cdc_core.schema.segments import have_segments
 from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX
 
@@ -56,17 +56,11 @@ def _check_logging(given: CheckInput) -> Iterator[Finding]:
     goes on with less, but in tables with LOBs, whose rows LogMiner shows without it.
     ALL_LOG_GROUPS has nothing of a table that the capture user may not read, so nothing is said
     of one."""
-    condition, binds = tables_condition(given.tables, "OWNER", "TABLE_NAME")
-    found = given.session.fetch_all(_VISIBLE.format(tables=condition), binds)
-    visible = {TableId(owner, name) for owner, name in found}
+    visible = {table for (table,) in rows_about(given.session, _VISIBLE, given.tables)}
     tables = [one for one in given.configs if one.table in visible]
     logged = {TableId(owner, name) for owner, name in given.session.fetch_all(_ALL_COLUMN_GROUPS)}
     loose = [one.table for one in tables if one.identity == "rowid" and one.table not in logged]
-    with_lobs: set[TableId] = set()
-    if loose:
-        condition, binds = tables_condition(loose, "OWNER", "TABLE_NAME")
-        found = given.session.fetch_all(_LOB_TABLES.format(tables=condition), binds)
-        with_lobs = {TableId(owner, name) for owner, name in found}
+    with_lobs = {table for (table,) in rows_about(given.session, _LOB_TABLES, loose)}
     for config in tables:
         table = config.table
         if table in logged:
@@ -98,15 +92,11 @@ def _check_row_ids(given: CheckInput) -> Iterator[Finding]:
 
 
 def _check_names(given: CheckInput) -> Iterator[Finding]:
-    condition, binds = tables_condition(given.tables, "OWNER", "TABLE_NAME")
-    long: dict[TableId, list[str]] = {}
-    rows = given.session.fetch_all(
-        _LONG_NAMES.format(tables=condition), {**binds, "bytes": LOGMINER_NAME_BYTES_MAX}
-    )
-    for owner, name, column in rows:
-        long.setdefault(TableId(owner, name), []).append(column)
+    limit = {"bytes": LOGMINER_NAME_BYTES_MAX}
+    rows = rows_about(given.session, _LONG_NAMES, given.tables, limit)
+    long = by_table(rows)
     for config in given.configs:
-        columns = long.get(config.table, [])
+        columns = [column for (column,) in long.get(config.table, ())]
         own = [
             name
             for name in (config.table.owner, config.table.name)
@@ -133,12 +123,9 @@ def _check_character_sets(given: CheckInput) -> Iterator[Finding]:
         )
     if national == _NATIONAL_SET:
         return
-    condition, binds = tables_condition(given.tables, "OWNER", "TABLE_NAME")
-    wide: dict[TableId, list[str]] = {}
-    for owner, name, column in given.session.fetch_all(_NATIONAL.format(tables=condition), binds):
-        wide.setdefault(TableId(owner, name), []).append(column)
+    wide = by_table(rows_about(given.session, _NATIONAL, given.tables))
     for config in given.configs:
-        names = [name for name in wide.get(config.table, []) if not config.excludes(name)]
+        names = [name for (name,) in wide.get(config.table, ()) if not config.excludes(name)]
         if names:
             yield Finding(
                 f"{config.table}: the driver does not read the national character set {national} of {', '.join(names)} (DPY-3012)",
@@ -170,13 +157,10 @@ def _check_types(given: CheckInput) -> Iterator[Finding]:
     """LogMiner shows each row of a table with such a column as UNSUPPORTED, whatever is captured of
     it: measured on 23ai by others, and of nested tables as Oracle Database Utilities 19c says,
     "Supported Data Types, Storage Attributes, and Database and Redo Log File Versions"."""
-    condition, binds = tables_condition(given.tables, "OWNER", "TABLE_NAME")
-    documents = given.session.fetch_all(_UNTRANSLATED.format(tables=condition), binds)
-    condition, binds = tables_condition(given.tables, "OWNER", "PARENT_TABLE_NAME")
-    nested = given.session.fetch_all(_NESTED.format(tables=condition), binds)
+    documents = rows_about(given.session, _UNTRANSLATED, given.tables)
+    nested = rows_about(given.session, _NESTED, given.tables, name="PARENT_TABLE_NAME")
     reselecting = {one.table: one for one in given.configs}
-    for owner, name, column, kind in (*documents, *nested):
-        table = TableId(owner, name)
+    for table, column, kind in (*documents, *nested):
         if reselecting[table].reselects(kind):
             yield Finding(
                 f"{table} has the column {column} of type {kind}: LogMiner does not show its rows, so each row that changes is read from "

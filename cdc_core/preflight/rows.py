@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdc_core.model.findings import Finding
-from cdc_core.model.identifiers import TableId, quote
+from cdc_core.model.identifiers import quote
 from cdc_core.oracle.hidden_rows import policies_on
 from cdc_core.preflight.checks import Check, CheckInput
-from cdc_core.schema.dictionary_queries import tables_condition
+from cdc_core.schema.dictionary_queries import rows_about
 
 _TEMPORARY = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE TEMPORARY = 'Y' AND {tables}"
 _LOOSE_KEYS = """
@@ -28,7 +28,7 @@ SELECT C.OWNER, C.TABLE_NAME, C.CONSTRAINT_NAME, C.STATUS, C.VALIDATED, C.DEFERR
 
 
 def _check_temporary(given: CheckInput) -> Iterator[Finding]:
-    for table in _rows(given, _TEMPORARY, "OWNER", "TABLE_NAME"):
+    for (table,) in rows_about(given.session, _TEMPORARY, given.tables):
         yield Finding(
             f"{table} is a temporary table: its rows belong to sessions and are not in the redo",
             "Leave it out of `tables`",
@@ -41,43 +41,32 @@ def _check_policies(given: CheckInput) -> list[Finding]:
 
 
 def _check_keys(given: CheckInput) -> Iterator[Finding]:
-    of_tables = _rows(given, _LOOSE_KEYS, "C.OWNER", "C.TABLE_NAME")
-    for table, constraints in of_tables.items():
-        for name, status, validated, deferrable in constraints:
-            change = f"ALTER TABLE {table.sql} MODIFY CONSTRAINT {quote(name)} ENABLE VALIDATE"
-            if status != "ENABLED":
-                yield Finding(
-                    f"{table}: its primary key {name} is disabled, so rows may duplicate it",
-                    change,
-                    table,
-                    is_problem=False,
-                )
-            elif validated != "VALIDATED":
-                yield Finding(
-                    f"{table}: its primary key {name} is not validated, so older rows may "
-                    "duplicate it",
-                    change,
-                    table,
-                )
-            elif deferrable == "DEFERRABLE":
-                yield Finding(
-                    f"{table}: its primary key {name} is deferrable: rows may share it until they are committed",
-                    "Nothing needs to be done. If the table has LOBs, a transaction that inserts a key and then deletes a row of that key stops "
-                    "it, since LogMiner does not show which row went",
-                    table,
-                    is_problem=False,
-                )
-
-
-def _rows(
-    given: CheckInput, sql: str, owner: str, name: str
-) -> dict[TableId, list[tuple[str, ...]]]:
-    """A query's rows by table, without the table's two columns."""
-    condition, binds = tables_condition(given.tables, owner, name)
-    found: dict[TableId, list[tuple[str, ...]]] = {}
-    for row in given.session.fetch_all(sql.format(tables=condition), binds):
-        found.setdefault(TableId(row[0], row[1]), []).append(row[2:])
-    return found
+    rows = rows_about(
+        given.session, _LOOSE_KEYS, given.tables, owner="C.OWNER", name="C.TABLE_NAME"
+    )
+    for table, name, status, validated, deferrable in rows:
+        change = f"ALTER TABLE {table.sql} MODIFY CONSTRAINT {quote(name)} ENABLE VALIDATE"
+        if status != "ENABLED":
+            yield Finding(
+                f"{table}: its primary key {name} is disabled, so rows may duplicate it",
+                change,
+                table,
+                is_problem=False,
+            )
+        elif validated != "VALIDATED":
+            yield Finding(
+                f"{table}: its primary key {name} is not validated, so older rows may duplicate it",
+                change,
+                table,
+            )
+        elif deferrable == "DEFERRABLE":
+            yield Finding(
+                f"{table}: its primary key {name} is deferrable: rows may share it until they are committed",
+                "Nothing needs to be done. If the table has LOBs, a transaction that inserts a key and then deletes a row of that key stops "
+                "it, since LogMiner does not show which row went",
+                table,
+                is_problem=False,
+            )
 
 
 ROW_CHECKS: tuple[Check[CheckInput], ...] = (

@@ -26,7 +26,7 @@ from cdc_core.preflight.checks import Check, CheckInput, found_by
 from cdc_core.preflight.rows import ROW_CHECKS
 from cdc_core.schema.catalog import kinds_that_cannot_be_captured
 from cdc_core.schema.dictionary import read_each_schema
-from cdc_core.schema.dictionary_queries import OF_ROWS, tables_condition
+from cdc_core.schema.dictionary_queries import OF_ROWS, by_table, rows_about
 from cdc_core.schema.keys import near_names
 from cdc_core.schema.names import check_names
 from cdc_core.schema.table import TableSchema
@@ -117,21 +117,15 @@ def _check_named_columns(given: CheckInput) -> Iterator[Finding]:
         if not isinstance(one, MatchedTable)
     }
     named = {table: fields for table, fields in named.items() if fields}
-    if not named:
-        return
-    condition, binds = tables_condition(named, "OWNER", "TABLE_NAME")
-    known: dict[TableId, list[str]] = {}
-    for owner, name, column, *_ in given.session.fetch_all(
-        _COLUMNS.format(tables=condition), binds
-    ):
-        known.setdefault(TableId(owner, name), []).append(column)
+    known = by_table(rows_about(given.session, _COLUMNS, named))
     for table, fields in named.items():
         for field, names in fields.items():
-            unknown = [one for one in names if one not in known.get(table, ())]
-            if not unknown or table not in known:
+            columns = [column for column, *_ in known.get(table, ())]
+            unknown = [one for one in names if one not in columns]
+            if not unknown or not columns:
                 continue
-            is_there = bool({one.upper() for one in unknown} & {*map(str.upper, known[table])})
-            near = near_names(unknown[0], known[table])
+            is_there = bool({one.upper() for one in unknown} & {*map(str.upper, columns)})
+            near = near_names(unknown[0], columns)
             later = "" if is_there else "If they are added later, the entry holds from then on"
             yield Finding(
                 f"{field} of {table} names columns that the table does not have: {', '.join(unknown)}",
@@ -162,17 +156,13 @@ def _check_collations(given: CheckInput) -> Iterator[Finding]:
     ALL_TAB_COLS.
     """
     keys = {schema.table: schema.key for schema in given.schemas}
-    if not keys:
-        return
-    condition, binds = tables_condition(keys, "OWNER", "TABLE_NAME")
     try:
-        rows = given.session.fetch_all(_COLLATED.format(tables=condition), binds)
+        rows = rows_about(given.session, _COLLATED, keys)
     except CdcError as error:
         if error.facts.get("ora") != _NO_SUCH_COLUMN:
             raise
         return
-    for owner, name, column, collation in rows:
-        table = TableId(owner, name)
+    for table, column, collation in rows:
         if column in keys[table]:
             yield Finding(
                 f"{table}: its key column {column} has the collation {collation}: keys that differ in case or accents are one in Oracle, "

@@ -11,7 +11,7 @@ from cdc_core.model.identifiers import TableId, can_be_named
 from cdc_core.model.patterns import whose_tool
 from cdc_core.model.reports import FoundTable
 from cdc_core.schema.dictionary import read_each_schema
-from cdc_core.schema.dictionary_queries import UserQueries, in_lists, tables_condition
+from cdc_core.schema.dictionary_queries import UserQueries, in_lists, rows_about, tables_condition
 from cdc_core.schema.table import LOGMINER_NAME_BYTES_MAX, TableSchema
 from cdc_core.schema.types import is_captured, is_unbounded_number
 
@@ -103,9 +103,7 @@ def kinds_that_cannot_be_captured(
     another table or of an index. (Temporary tables are :mod:`cdc_core.preflight.rows`'s.)"""
     if not tables:
         return {}
-    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
-    rows = session.fetch_all(_KINDS.format(tables=condition), binds)
-    found = {TableId(owner, name): _kind(*kind) for owner, name, *kind in rows}
+    found = {table: _kind(*kind) for table, *kind in rows_about(session, _KINDS, tables)}
     named = set(tables)
     special = _special_kinds(session, tables)
     return found | {table: reason for table, reason in special.items() if table in named}
@@ -141,11 +139,7 @@ def read_object_names(session: UserQueries, numbers: Iterable[int]) -> dict[int,
 
 def existing_tables(session: UserQueries, tables: Sequence[TableId]) -> set[TableId]:
     """Those that there are, and that one may see."""
-    if not tables:
-        return set()
-    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
-    rows = session.fetch_all(_EXISTING.format(tables=condition), binds)
-    return {TableId(owner, name) for owner, name in rows}
+    return {table for (table,) in rows_about(session, _EXISTING, tables)}
 
 
 def _of_a_tool(name: str) -> str:

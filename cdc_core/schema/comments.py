@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from cdc_core.model.identifiers import TableId
-from cdc_core.schema.dictionary_queries import Queries, tables_condition
+from cdc_core.schema.dictionary_queries import Queries, rows_about
 
-_TABLES = "SELECT OWNER, TABLE_NAME, COMMENTS FROM ALL_TAB_COMMENTS WHERE COMMENTS IS NOT NULL AND "
+_TABLES = "SELECT OWNER, TABLE_NAME, COMMENTS FROM ALL_TAB_COMMENTS WHERE COMMENTS IS NOT NULL AND {tables}"
 _COLUMNS = (
     "SELECT OWNER, TABLE_NAME, COLUMN_NAME, COMMENTS FROM ALL_COL_COMMENTS"
-    " WHERE COMMENTS IS NOT NULL AND "
+    " WHERE COMMENTS IS NOT NULL AND {tables}"
 )
 
 
@@ -26,11 +26,8 @@ class TableComments:
 def read_comments(session: Queries, tables: Iterable[TableId]) -> Mapping[TableId, TableComments]:
     """The comments of tables, each of which is in the answer."""
     found = {table: TableComments() for table in tables}
-    if not found:
-        return found
-    condition, binds = tables_condition(found, "OWNER", "TABLE_NAME")
-    for owner, name, text in session.fetch_all(_TABLES + condition, binds):
-        found[TableId(owner, name)].table = text
-    for owner, name, column, text in session.fetch_all(_COLUMNS + condition, binds):
-        found[TableId(owner, name)].columns[column] = text
+    for table, text in rows_about(session, _TABLES, found):
+        found[table].table = text
+    for table, column, text in rows_about(session, _COLUMNS, found):
+        found[table].columns[column] = text
     return found

@@ -24,7 +24,7 @@ from zoneinfo import TZPATH, ZoneInfo, available_timezones
 from cdc_core.errors import SnapshotTooOldError
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import SLACK_SECONDS, Scn
-from cdc_core.schema.dictionary_queries import Queries, tables_condition
+from cdc_core.schema.dictionary_queries import Queries, rows_about
 
 _TIMES = "SELECT SYS_EXTRACT_UTC(SYSTIMESTAMP), CAST(SYSTIMESTAMP AS TIMESTAMP), {times} FROM DUAL"
 _LAST_DDL = """
@@ -113,9 +113,8 @@ def unchanged_since(session: Queries, tables: Sequence[TableId], scn: Scn) -> fr
         before = ddl_times(session, scn).before
     except SnapshotTooOldError:
         return frozenset()
-    condition, binds = tables_condition(tables, "OWNER", "OBJECT_NAME")
-    rows = session.fetch_all(_LAST_DDL.format(tables=condition), binds)
-    return frozenset(TableId(owner, name) for owner, name, last in rows if last <= before)
+    rows = rows_about(session, _LAST_DDL, tables, name="OBJECT_NAME")
+    return frozenset(table for table, last in rows if last <= before)
 
 
 def went_back(at: datetime, now: datetime, offset: timedelta) -> timedelta:

@@ -25,7 +25,7 @@ from cdc_core.errors import (
 )
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
-from cdc_core.schema.dictionary_queries import UserQueries, tables_condition
+from cdc_core.schema.dictionary_queries import UserQueries, by_table, rows_about, tables_condition
 from cdc_core.schema.dictionary_rows import (
     TableKeys,
     column_from_row,
@@ -34,10 +34,8 @@ from cdc_core.schema.dictionary_rows import (
     schema_from_rows,
 )
 from cdc_core.schema.keys import lobs_among, refuse_clustered, refuse_unmeasured
-from cdc_core.schema.later_ddl import altered_since, refuse_later_ddl, timeless
-from cdc_core.schema.table import (
-    TableSchema,
-)
+from cdc_core.schema.later_ddl import altered_since, refuse_later_ddl
+from cdc_core.schema.table import TableSchema
 
 _COLUMNS = """
 SELECT OWNER, TABLE_NAME, COLUMN_NAME, DATA_TYPE, DATA_LENGTH, CHAR_LENGTH, DATA_PRECISION, DATA_SCALE, NULLABLE,
@@ -79,6 +77,9 @@ _LOCAL_TIMES = "SELECT OWNER, TABLE_NAME, COLUMN_NAME FROM ALL_TAB_COLS WHERE DA
 _NEAR = "SELECT OWNER, TABLE_NAME FROM ALL_TABLES WHERE OWNER = :owner OR TABLE_NAME = :name"
 
 
+_PAST_ERRORS = (OracleError, PreflightError, SchemaMismatchError, SnapshotTooOldError)
+"""How Oracle refuses to look back; the facts have its code."""
+
 AlteredAfter = Callable[[TableId, Scn], bool]
 """Was a table altered within seconds after an SCN? Asked where the times of SCN and DDL cannot
 tell, after the present definition was read."""
@@ -93,71 +94,53 @@ def read_table_schema(
     altered_after: AlteredAfter | None = None,
     after: TableSchema | None = None,
 ) -> TableSchema:
-    """One table's definition; see :func:`read_table_schemas`."""
-    return read_table_schemas(
-        session,
-        [config],
-        scn=scn,
-        before=[] if before is None else [before],
-        altered_after=altered_after,
-        after=[] if after is None else [after],
-    )[0]
-
-
-def read_table_schemas(
-    session: UserQueries,
-    configs: Sequence[TableConfig],
-    *,
-    scn: Scn | None = None,
-    before: Sequence[TableSchema] = (),
-    altered_after: AlteredAfter | None = None,
-    after: Sequence[TableSchema] = (),
-) -> list[TableSchema]:
-    """The tables' definitions, in the order of ``configs``, with one read for all.
+    """One table's definition.
 
     Args:
-        session: In the container of the tables.
-        configs: At least one table.
+        session: In the container of the table.
+        config: What the user wants of it.
         scn: As of when; now if None. Where Oracle refuses to look back (no FLASHBACK right on
             dictionary views, no undo), the present definition is used if no DDL has happened since.
-        before: Definitions that were valid at ``scn`` or right before it: where the present one is
+        before: A definition that was valid at ``scn`` or right before it: where the present one is
             the same, no DDL of the seconds around ``scn`` changed it.
         altered_after: Tells of DDL within these seconds; without an answer it counts as later.
-        after: Definitions from any time before: as those of ``before``, they keep their keys as
-            long as these identify rows, whatever other key or unique index comes beside them.
+        after: A definition from any time before: as that of ``before``, it keeps its key as long as
+            this identifies rows, whatever other key or unique index comes beside it.
 
     Returns:
-        Schemas with ``scn_from`` = ``scn`` (0 if None). Virtual columns are among ``excluded``, and
-        those that Oracle hides for itself; invisible ones are columns like others. Of tables that a
-        pattern took in, columns of types that are not captured are too.
+        A schema with ``scn_from`` = ``scn`` (0 if None). Virtual columns are among ``excluded``,
+        and those that Oracle hides for itself; invisible ones are columns like others. Of a table
+        that a pattern took in, columns of types that are not captured are too.
 
     Raises:
-        ConfigError: A table, or a column of its configured key, is unknown; the hint has names that
-            are near. Other columns that the configuration names may come later, or have gone: what
-            it says of them holds while they are there.
-        PreflightError: A table has no key.
+        ConfigError: The table, or a column of its configured key, is unknown; the hint has names
+            that are near. Other columns that the configuration names may come later, or have gone:
+            what it says of them holds while they are there.
+        PreflightError: The table has no key.
         SchemaMismatchError: The definition as of ``scn`` cannot be known any more.
     """
-    keys = {one.table: one.key for one in (*after, *before)}
+    known = before or after
+    key = () if known is None else known.key
+
+    def read(past: Scn | None) -> TableSchema:
+        rows = _read_rows(session, [config], past)
+        return _schema_of(session, config, rows, key, Scn(0) if scn is None else scn)
+
     if scn is None:
-        return _read(session, configs, keys, scn=None, valid_from=Scn(0))
+        return read(None)
     try:
-        return _read(session, configs, keys, scn=scn, valid_from=scn)
-    except (OracleError, PreflightError, SchemaMismatchError, SnapshotTooOldError) as error:
+        return read(scn)
+    except _PAST_ERRORS as error:
         # No right to look back, no undo any more, or a dictionary table that was altered itself.
         if "ora" not in error.facts:
             raise
-        near, is_repeated = refuse_later_ddl(session, configs, scn, error)
-        found = _read(session, configs, keys, scn=None, valid_from=scn)
-        same = {one.table for one in found if replace(one, scn_from=Scn(0)) in timeless(before)}
-        later = [
-            table
-            for table in near
-            if table not in same
-            and (is_repeated or altered_after is None or altered_after(table, scn))
-        ]
-        if later:
-            raise altered_since(session, later, scn) from error
+        is_near, is_repeated = refuse_later_ddl(session, config.table, scn, error)
+        found = read(None)
+        is_same = before is not None and replace(before, scn_from=scn) == found
+        if (is_near and not is_same) and (
+            is_repeated or altered_after is None or altered_after(config.table, scn)
+        ):
+            raise altered_since(session, config.table, scn) from error
         return found
 
 
@@ -168,7 +151,7 @@ def read_each_schema(
     scn: Scn | None = None,
     before: Sequence[TableSchema] = (),
 ) -> dict[TableId, TableSchema | CdcError]:
-    """The tables' definitions as :func:`read_table_schemas` gives them, with one read for all; for
+    """The tables' definitions as :func:`read_table_schema` gives them, with one read for all; for
     a table that has none, the error that says why.
 
     Where Oracle refuses to look back, each table is read by itself: a DDL of one of them keeps no
@@ -179,7 +162,7 @@ def read_each_schema(
     keys = {one.table: one.key for one in before}
     try:
         rows = _read_rows(session, configs, scn)
-    except (OracleError, PreflightError, SchemaMismatchError, SnapshotTooOldError):
+    except _PAST_ERRORS:
         return {
             config.table: _or_error(partial(_read_one, session, config, scn, before))
             for config in configs
@@ -209,21 +192,6 @@ def _or_error(read: Callable[[], TableSchema]) -> TableSchema | CdcError:
         return error
 
 
-def _read(
-    session: UserQueries,
-    configs: Sequence[TableConfig],
-    known_keys: Mapping[TableId, Sequence[str]],
-    *,
-    scn: Scn | None,
-    valid_from: Scn,
-) -> list[TableSchema]:
-    rows = _read_rows(session, configs, scn)
-    return [
-        _schema_of(session, config, rows, known_keys.get(config.table, ()), valid_from)
-        for config in configs
-    ]
-
-
 _ByTable = Mapping[TableId, Sequence[tuple[Any, ...]]]
 
 
@@ -244,43 +212,40 @@ class _Rows:
 
 def _read_rows(session: UserQueries, configs: Sequence[TableConfig], scn: Scn | None) -> _Rows:
     tables = [config.table for config in configs]
-    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
     as_of = "" if scn is None else " AS OF SCN :scn"
-    binds |= {} if scn is None else {"scn": scn}
-    sql = _COLUMNS.format(as_of=as_of, tables=condition)
-    columns: dict[TableId, list[tuple[Any, ...]]] = {}
-    for owner, name, *row in session.fetch_all(sql, binds):
-        columns.setdefault(TableId(owner, name), []).append(tuple(row))
-    keys, indexes, objects = _keys_and_objects(session, tables, as_of, binds)
+    past = {} if scn is None else {"scn": scn}
+    sql = _COLUMNS.replace("{as_of}", as_of)
+    columns = by_table(rows_about(session, sql, tables, past))
+    keys, indexes, objects = _keys_and_objects(session, tables, as_of, past)
+    placed = [
+        one.table
+        for one in configs
+        if one.identity != "key" or lobs_among(columns.get(one.table, []))
+    ]
+    by_row_id = [one.table for one in configs if one.identity == "rowid"]
     return _Rows(
         columns,
         keys,
         indexes,
         objects,
         dict(session.fetch_once(CHARACTER_SETS)),
-        _index_organized(
-            session,
-            [
-                one
-                for one in configs
-                if one.identity != "key" or lobs_among(columns.get(one.table, []))
-            ],
-        ),
-        _clusters(session, [one for one in configs if one.identity == "rowid"]),
+        {one for (one,) in rows_about(session, _INDEX_ORGANIZED, placed)},
+        dict(rows_about(session, _CLUSTERED, by_row_id)),
         None if scn is None else _local_times(session, columns),
     )
 
 
 def _keys_and_objects(
-    session: UserQueries, tables: Sequence[TableId], as_of: str, binds: Mapping[str, Any]
+    session: UserQueries, tables: Sequence[TableId], as_of: str, past: Mapping[str, Any]
 ) -> tuple[_ByTable, _ByTable, _ByTable]:
     """The rows of primary keys and unique indexes, in the order of their columns, and of
     objects."""
+    objects, binds = tables_condition(tables, "OWNER", "OBJECT_NAME")
     sql = _KEYS_AND_OBJECTS.format(
         as_of=as_of,
         constraints=tables_condition(tables, "C.OWNER", "C.TABLE_NAME")[0],
         indexes=tables_condition(tables, "I.TABLE_OWNER", "I.TABLE_NAME")[0],
-        objects=tables_condition(tables, "OWNER", "OBJECT_NAME")[0],
+        objects=objects,
     )
     found: dict[str, dict[TableId, list[tuple[Any, ...]]]] = {"key": {}, "index": {}, "object": {}}
 
@@ -288,7 +253,7 @@ def _keys_and_objects(
         index = row[2:4] if row[-1] == "index" else ("", "")
         return (*index, row[-2] or 0)
 
-    for owner, name, *row, _, kind in sorted(session.fetch_all(sql, binds), key=place):
+    for owner, name, *row, _, kind in sorted(session.fetch_all(sql, {**binds, **past}), key=place):
         found[kind].setdefault(TableId(owner, name), []).append(tuple(row))
     return found["key"], found["index"], found["object"]
 
@@ -300,13 +265,8 @@ def _local_times(session: UserQueries, columns: _ByTable) -> dict[TableId, set[s
         for one, rows in columns.items()
         if any(column_from_row(row).is_local_time for row in rows)
     ]
-    if not tables:
-        return {}
-    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
-    found: dict[TableId, set[str]] = {}
-    for owner, name, column in session.fetch_all(_LOCAL_TIMES.format(tables=condition), binds):
-        found.setdefault(TableId(owner, name), set()).add(column)
-    return found
+    found = by_table(rows_about(session, _LOCAL_TIMES, tables))
+    return {table: {column for (column,) in rows} for table, rows in found.items()}
 
 
 def _schema_of(
@@ -345,25 +305,6 @@ def _schema_of(
     ):
         return replace(found, time_zone="")
     return found
-
-
-def _clusters(session: UserQueries, configs: Sequence[TableConfig]) -> dict[TableId, str]:
-    """The clusters of those that are in one."""
-    if not configs:
-        return {}
-    condition, binds = tables_condition([one.table for one in configs], "OWNER", "TABLE_NAME")
-    rows = session.fetch_all(_CLUSTERED.format(tables=condition), binds)
-    return {TableId(owner, name): cluster for owner, name, cluster in rows}
-
-
-def _index_organized(session: UserQueries, configs: Sequence[TableConfig]) -> set[TableId]:
-    """Those that are index-organized, which a table is for ever."""
-    if not configs:
-        return set()
-    tables = [config.table for config in configs]
-    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
-    rows = session.fetch_all(_INDEX_ORGANIZED.format(tables=condition), binds)
-    return {TableId(owner, name) for owner, name in rows}
 
 
 def _unknown_table(session: UserQueries, table: TableId) -> ConfigError:

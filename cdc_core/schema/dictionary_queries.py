@@ -59,6 +59,40 @@ def tables_condition(
     return f"({' OR '.join(terms)})", binds
 
 
+def rows_about(
+    session: Queries,
+    sql: str,
+    tables: Iterable[TableId],
+    binds: Mapping[str, Any] | None = None,
+    *,
+    owner: str = "OWNER",
+    name: str = "TABLE_NAME",
+) -> list[tuple[Any, ...]]:
+    """The rows of a query that begin with a table's owner and name: of each the table, the rest.
+
+    Args:
+        session: Asked nothing where there is no table.
+        sql: Has ``{tables}`` in its condition.
+        tables: Those that the rows are about.
+        binds: Further ones of the query.
+        owner: The column of the view with the owner; ``name`` that with the table's name.
+    """
+    wanted = list(tables)
+    if not wanted:
+        return []
+    condition, named = tables_condition(wanted, owner, name)
+    rows = session.fetch_all(sql.format(tables=condition), {**named, **(binds or {})})
+    return [(TableId(of, called), *rest) for of, called, *rest in rows]
+
+
+def by_table(rows: Iterable[tuple[Any, ...]]) -> dict[TableId, list[tuple[Any, ...]]]:
+    """Rows behind their tables (:func:`rows_about`), by these."""
+    found: dict[TableId, list[tuple[Any, ...]]] = {}
+    for table, *rest in rows:
+        found.setdefault(table, []).append(tuple(rest))
+    return found
+
+
 def in_lists(values: Iterable[object]) -> Iterator[str]:
     """The values in texts for IN lists, in their order, of which Oracle takes no longer ones."""
     listed = list(values)

@@ -19,7 +19,7 @@ from cdc_core.errors import OracleError, PreflightError, SchemaMismatchError, Sn
 from cdc_core.model.data_objects import DataObjects
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
-from cdc_core.schema.dictionary_queries import Queries, in_lists, tables_condition
+from cdc_core.schema.dictionary_queries import Queries, in_lists, rows_about, tables_condition
 from cdc_core.schema.table import TableSchema
 
 PAST_ERRORS = (OracleError, PreflightError, SchemaMismatchError, SnapshotTooOldError)
@@ -80,11 +80,7 @@ def read_segments(
 
 def have_segments(session: Queries, tables: Sequence[TableId]) -> set[TableId]:
     """Which of these are partitioned or index-organized now?"""
-    if not tables:
-        return set()
-    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
-    rows = session.fetch_all(_SEGMENTED.format(tables=condition), binds)
-    return {TableId(owner, name) for owner, name in rows}
+    return {table for (table,) in rows_about(session, _SEGMENTED, tables)}
 
 
 def with_segments(session: Queries, schemas: Sequence[TableSchema]) -> list[TableSchema]:

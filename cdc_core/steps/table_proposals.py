@@ -15,7 +15,7 @@ from cdc_core.model.proposals import NumberForm, Proposal, TableProposal
 from cdc_core.model.reports import FoundTable
 from cdc_core.oracle.session import OracleSession, connect
 from cdc_core.schema.catalog import find_tables
-from cdc_core.schema.dictionary_queries import tables_condition
+from cdc_core.schema.dictionary_queries import by_table, rows_about
 from cdc_core.schema.types import DECIMAL_DIGITS_MAX
 
 ROWS_LOOKED_AT = 100_000
@@ -115,25 +115,17 @@ def _form(
 
 
 def _sizes(session: OracleSession, tables: Sequence[TableId]) -> dict[TableId, int]:
-    if not tables:
-        return {}
-    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
     try:
-        rows = session.fetch_all(_SIZES.format(tables=condition), binds)
+        rows = rows_about(session, _SIZES, tables)
     except CdcError:  # V$PARAMETER is not granted
         return {}
-    return {TableId(owner, name): int(size) for owner, name, size in rows if size is not None}
+    return {table: int(size) for table, size in rows if size is not None}
 
 
 def _referring(session: OracleSession, tables: Sequence[TableId]) -> dict[TableId, set[str]]:
     """Columns of foreign keys."""
-    if not tables:
-        return {}
-    condition, binds = tables_condition(tables, "K.OWNER", "K.TABLE_NAME")
-    found: dict[TableId, set[str]] = {}
-    for owner, name, column in session.fetch_all(_REFERRING.format(tables=condition), binds):
-        found.setdefault(TableId(owner, name), set()).add(column)
-    return found
+    rows = rows_about(session, _REFERRING, tables, owner="K.OWNER", name="K.TABLE_NAME")
+    return {table: {column for (column,) in found} for table, found in by_table(rows).items()}
 
 
 def _rate(session: OracleSession, tables: Sequence[TableProposal]) -> float | None:

@@ -21,7 +21,7 @@ from cdc_core.model.records import SourceRecord, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import OracleSession
-from cdc_core.schema.dictionary import read_table_schemas
+from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.state.store import Store
 from oracle_embedded.database import ADMIN
@@ -56,7 +56,8 @@ class Source:
             resetlogs_change=start.resetlogs_change,
         )
         store.source.save(record)
-        for schema in read_table_schemas(session, config.tables, scn=start.snapshot_scn):
+        for table in config.tables:
+            schema = read_table_schema(session, table, scn=start.snapshot_scn)
             store.schemas.save(SchemaVersion("src", schema))
         return cls(oracle, config, session, open_landing(config.landing), store, start, record)
 

@@ -24,7 +24,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.oracle.database import current_scn
 from cdc_core.oracle.session import connect
-from cdc_core.schema.dictionary import read_table_schemas
+from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.snapshot.cutting import plan_chunks
 from cdc_core.snapshot.read import FetchOptions, read_chunk, unread_chunk
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER
@@ -235,7 +235,7 @@ def test_only_queries_session_settings_and_logminer_calls_are_sent(
     oracle.run("INSERT INTO EMP VALUES (500, 'x')")
     oracle.run("ALTER TABLE EMP ADD (NOTE VARCHAR2(20))")
     source.window()
-    [schema] = read_table_schemas(source.session, source.config.tables)
+    schema = read_table_schema(source.session, source.config.tables[0])
     scn = current_scn(source.session)
     for by in ("key", "rowid"):
         config = source.config.snapshot.model_copy(update={"cut": by, "chunk_rows": 1})

@@ -17,7 +17,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import SourceRecord, TableRecord, WindowRecord
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.transactions import LedgerState, OpenTransaction
-from cdc_core.schema.dictionary import read_table_schemas
+from cdc_core.schema.dictionary import read_table_schema
 from cdc_core.state.schemas import SchemaVersion
 from cdc_core.steps import Pipeline
 from cdc_core.steps.windows import retire
@@ -46,7 +46,7 @@ def pipeline(oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with Pipeline(config) as pipeline:
         with oracle.capture_session(config) as session:
             start = read_start(session)
-            schemas = read_table_schemas(session, config.tables, scn=start.snapshot_scn)
+            schema = read_table_schema(session, config.tables[0], scn=start.snapshot_scn)
         pipeline.store.source.save(
             SourceRecord(
                 name="src",
@@ -55,7 +55,7 @@ def pipeline(oracle: Oracle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
                 resetlogs_change=start.resetlogs_change,
             )
         )
-        pipeline.store.schemas.save(SchemaVersion("src", schemas[0]))
+        pipeline.store.schemas.save(SchemaVersion("src", schema))
         scn = start.snapshot_scn
         save_table(
             pipeline.store,

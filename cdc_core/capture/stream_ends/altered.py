@@ -43,7 +43,7 @@ from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd, Trouble
 from cdc_core.schema.ddl_times import times_around
 from cdc_core.schema.dictionary import read_each_schema
-from cdc_core.schema.dictionary_queries import UserQueries, tables_condition
+from cdc_core.schema.dictionary_queries import UserQueries, rows_about, tables_condition
 from cdc_core.schema.evolution import identified, judge
 from cdc_core.schema.history import SchemaHistory
 from cdc_core.schema.table import TableSchema
@@ -158,9 +158,7 @@ def _settled(
 
 
 def _loose_keys(session: UserQueries, tables: Sequence[TableId]) -> set[TableId]:
-    condition, names = tables_condition(tables, "OWNER", "TABLE_NAME")
-    rows = session.fetch_all(_LOOSE_KEYS.format(tables=condition), names)
-    return {TableId(owner, table) for owner, table in rows}
+    return {table for (table,) in rows_about(session, _LOOSE_KEYS, tables)}
 
 
 def _difference(now: TableSchema | CdcError, known: TableSchema) -> str | None:

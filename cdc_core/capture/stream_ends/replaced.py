@@ -25,7 +25,7 @@ object); SQL Language Reference 19c, ALTER TABLE (exchange_partition_subpart), T
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -35,7 +35,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.schema.ddl_reading import read_ddl
 from cdc_core.schema.ddl_times import ddl_times
-from cdc_core.schema.dictionary_queries import Queries, tables_condition
+from cdc_core.schema.dictionary_queries import Queries, rows_about, tables_condition
 from cdc_core.schema.segments import PAST_ERRORS, ask_objects, read_data_objects
 from cdc_core.schema.table import TableSchema
 
@@ -219,7 +219,7 @@ def _may_be_replaced(
     try:
         binds = {"before": ddl_times(session, window.scn_low).before}
         altered, _ = ask_objects(session, _ALTERED_PARTITIONS, binds)
-        partitioned = _named(session, _PARTITIONED, tables)
+        partitioned = {table for (table,) in rows_about(session, _PARTITIONED, tables)}
         cascading = _with_altered_parents(session, tables, partitioned, binds)
     except PAST_ERRORS:
         return list(tables)  # Oracle maps the window to no time any more
@@ -246,11 +246,8 @@ def _with_altered_parents(
     seen: set[TableId] = set()
     while fresh := set(children) - seen:
         seen |= fresh
-        condition, named = tables_condition(fresh, "C.OWNER", "C.TABLE_NAME")
-        for owner, name, above, parent, rule in session.fetch_all(
-            _PARENTS.format(tables=condition), named
-        ):
-            child = TableId(owner, name)
+        rows = rows_about(session, _PARENTS, fresh, owner="C.OWNER", name="C.TABLE_NAME")
+        for child, above, parent, rule in rows:
             if rule != "CASCADE" and child not in partitioned:
                 continue
             found = None if parent is None else TableId(above, parent)
@@ -265,8 +262,3 @@ def _with_altered_parents(
     rows, _ = ask_objects(session, _UNALTERED_PARENTS.format(tables=condition), {**binds, **named})
     unaltered = {TableId(owner, name) for owner, name in rows}
     return {table for table, found in ancestors.items() if found - unaltered}
-
-
-def _named(session: Queries, sql: str, tables: Iterable[TableId]) -> set[TableId]:
-    condition, binds = tables_condition(tables, "OWNER", "TABLE_NAME")
-    return {TableId(owner, name) for owner, name in session.fetch_all(sql.format(tables=condition), binds)}  # fmt: skip

@@ -36,7 +36,7 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.model.streams import StreamEnd
 from cdc_core.schema.ddl_times import ddl_times
-from cdc_core.schema.dictionary_queries import Queries, tables_condition
+from cdc_core.schema.dictionary_queries import Queries, rows_about, tables_condition
 from cdc_core.schema.table import TableSchema
 
 _DATABASE = """
@@ -185,10 +185,9 @@ def _altered_later(session: Queries, tables: Set[TableId], high: Scn) -> set[Tab
     """Tables whose last DDL lies behind an SCN."""
     if not tables:
         return set()
-    condition, binds = tables_condition(tables, "OWNER", "OBJECT_NAME")
-    sql = _ALTERED_LATER.format(tables=condition)
     try:
-        rows = session.fetch_all(sql, {**binds, "behind": ddl_times(session, high).behind})
+        bounds = {"behind": ddl_times(session, high).behind}
+        rows = rows_about(session, _ALTERED_LATER, tables, bounds, name="OBJECT_NAME")
     except SnapshotTooOldError:  # Oracle maps the SCN to no time any more
         return set()
-    return {TableId(owner, name) for owner, name in rows}
+    return {table for (table,) in rows}
