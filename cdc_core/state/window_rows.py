@@ -60,13 +60,18 @@ def known_window(connection: Connection, source: str, window: ScnWindow) -> Wind
     """
     record = find_window(connection, source, window)
     if record is None:
-        raise ConfigError(
-            "this source has no such window",
-            hint="`redolake windows` lists them; plan new ones with `redolake capture`.",
-            source=source,
-            window=window.key,
-        )
+        raise no_such_window(source, window.key)
     return record
+
+
+def no_such_window(source: str, name: str) -> ConfigError:
+    """The error where nobody has planned a window."""
+    return ConfigError(
+        "this source has no such window",
+        hint="`redolake windows` lists them; plan new ones with `redolake capture`.",
+        source=source,
+        window=name,
+    )
 
 
 def last_window(connection: Connection, source: str) -> WindowRecord | None:

@@ -50,6 +50,7 @@ from cdc_core.oracle.session import OracleSession
 from cdc_core.schema.converters import check_converters
 from cdc_core.schema.table import TableSchema
 from cdc_core.state.store import Store
+from cdc_core.state.window_rows import no_such_window
 from cdc_core.steps.lineage import Lineage
 from cdc_core.steps.pattern_matching import look_up, with_matches
 from cdc_core.steps.telemetry import Telemetry
@@ -425,12 +426,7 @@ class Context:
         """
         record = self.store.windows.get(window)
         if record is None:
-            raise ConfigError(
-                "this source has no such window",
-                hint="`redolake windows` lists them; plan new ones with `redolake capture`.",
-                window=window.key,
-                source=self.source,
-            )
+            raise no_such_window(self.source, window.key)
         return record
 
     def captured_window(self, window: ScnWindow) -> WindowRecord:

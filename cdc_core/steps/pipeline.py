@@ -27,6 +27,7 @@ from cdc_core.model.reports import Holder, Reporter, StepReport
 from cdc_core.model.scn import Scn, ScnWindow
 from cdc_core.readers import open_reader
 from cdc_core.spark.session import SparkSource
+from cdc_core.state.window_rows import no_such_window
 from cdc_core.steps import alerts as source_alerts
 from cdc_core.steps import (
     catalog,
@@ -268,12 +269,7 @@ class Pipeline(Context):
         """
         record = self.records.window_named(text)
         if record is None:
-            raise ConfigError(
-                "this source has no such window",
-                hint="`redolake windows` lists them; plan new ones with `redolake capture`.",
-                window=text,
-                source=self.config.name,
-            )
+            raise no_such_window(self.config.name, text)
         return record.window
 
     def pass_idle_windows(

@@ -22,13 +22,12 @@ from cdc_core.model.signals import Signal
 from cdc_core.schema.table import TableSchema
 from cdc_core.signals.channels import KnownSignals, json_data, signal_from, used_before
 from cdc_core.signals.oracle_channel import ORACLE_CHANNEL, OracleChannel, is_another
-from cdc_core.stage.committed import LandedInput
 from cdc_core.stage.decoding import ChangeDecoder
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL
 from cdc_core.stage.window import staged_changes
 from cdc_core.steps.context import Context
 from cdc_core.steps.windows.redo_inputs import late_commits_above, redo_inputs
-from cdc_core.steps.windows.table_part import definition_of
+from cdc_core.steps.windows.table_part import definition_of, versions_until
 
 _LOG = logging.getLogger(__name__)
 _WINDOW = 1
@@ -129,22 +128,9 @@ def _rows(ctx: Context, record: WindowRecord, state: TableRecord) -> Iterator[tu
     if str(table) not in manifest.tables_committed:
         return
     covered = ctx.store.chunks.covered_scn(table)
-    late_above = late_commits_above(manifest, state, covered)
-    paths, transactions = redo_inputs(ctx, record, manifest, state, late_above)
+    landed = redo_inputs(ctx, record, manifest, state, late_commits_above(manifest, state, covered))
     schema = ctx.visible(definition_of(ctx, manifest, table))
-    versions = ctx.store.schemas.versions(table)
-    landed = LandedInput(
-        table=table,
-        window=manifest.window,
-        redo_paths=paths,
-        transactions_paths=transactions,
-        late_above=late_above,
-    )
-    earlier = tuple(
-        ctx.visible(one.schema)
-        for one in versions
-        if one.schema.scn_from <= manifest.window.scn_high
-    )
+    earlier = versions_until(ctx, table, manifest.window.scn_high)
     decoder = ChangeDecoder(schema, manifest.window.scn_high, earlier=earlier)
     names = [_stored_name(schema, name) for name in _COLUMNS]
     changes: list[dict[str, Any]] = []

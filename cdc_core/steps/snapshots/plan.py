@@ -110,7 +110,7 @@ def start_snapshot(
                     rows=len(planned),
                 )
             )
-        return [_key(record) for record in planned if record.state != "applied"]
+        return [record.chunk_key for record in planned if record.state != "applied"]
 
 
 def _waiting_tables(ctx: Context) -> list[TableId]:
@@ -149,7 +149,7 @@ def plan_parts(
         # not know them.
         snapshot_id = f"{prefix}{scn}-{uuid.uuid4().hex[:8]}"
         planned = chunk_records(ctx, table, snapshot_id, scn, parts, condition)
-        return [_key(record) for record in ctx.store.chunks.plan(planned)]
+        return [record.chunk_key for record in ctx.store.chunks.plan(planned)]
 
 
 def pending_chunks(ctx: Context, tables: list[TableId] | None = None) -> list[ChunkKey]:
@@ -164,7 +164,7 @@ def pending_chunks(ctx: Context, tables: list[TableId] | None = None) -> list[Ch
     records = ctx.store.chunks.find(states=("planned", "landed"))
     held = held_snapshots(ctx)
     return [
-        _key(record)
+        record.chunk_key
         for record in records
         if record.table in wanted & goes_on
         and not (record.state == "planned" and held(record.snapshot_id))
@@ -218,7 +218,3 @@ def _plan_ad_hoc(
             ctx, table, f"{prefix}{scn}", scn, ranges, condition, asked.signal_id
         )
     return planned
-
-
-def _key(record: ChunkRecord) -> ChunkKey:
-    return record.chunk_key

@@ -61,37 +61,27 @@ def plan_recapture(
     Raises:
         ConfigError: Every table has taken ``first``.
     """
-    if first is not None:
-        return _plan_recapture_from(ctx, first)
+    begin = [] if first is None else [_still_wanted(ctx, first)]
     records = ctx.store.windows.find(states=("captured", "applied"))
     lost = [record for record in records if not _is_whole(ctx, record)]
     needed = _needed(ctx, records, lost)
-    wanted = needed if needed_only else lost
+    wanted = begin or (needed if needed_only else lost)
     start = wanted[0].ordinal if wanted else SCN_MAX
-    if not needed_only:
+    if begin or not needed_only:
         start = _with_ledger_before(records, lost, start)
-    return Recapture(
-        tuple(lost), tuple(needed), tuple(one for one in records if one.ordinal >= start)
-    )
+    again = tuple(record for record in records if record.ordinal >= start)
+    return Recapture(tuple(lost), tuple(needed), again)
 
 
-def _plan_recapture_from(ctx: Context, window: ScnWindow) -> Recapture:
+def _still_wanted(ctx: Context, window: ScnWindow) -> WindowRecord:
     first = ctx.captured_window(window)
-    tables = ctx.store.tables.all()
-    if not any(_wants(table, first) for table in tables):
+    if not any(_wants(table, first) for table in ctx.store.tables.all()):
         raise ConfigError(
             "every table has applied this window, so nothing would read it",
             hint="`redolake table resnapshot OWNER.TABLE` reads a table again from Oracle.",
             window=first.window.key,
         )
-    records = ctx.store.windows.find(states=("captured", "applied"))
-    lost = [record for record in records if not _is_whole(ctx, record)]
-    start = _with_ledger_before(records, lost, first.ordinal)
-    return Recapture(
-        tuple(lost),
-        tuple(_needed(ctx, records, lost)),
-        tuple(record for record in records if record.ordinal >= start),
-    )
+    return first
 
 
 def begin_recapture(ctx: Context, again: Sequence[WindowRecord]) -> None:

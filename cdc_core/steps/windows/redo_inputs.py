@@ -11,6 +11,7 @@ from cdc_core.landing.manifest import WindowManifest
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.records import TableRecord, WindowRecord
 from cdc_core.model.transactions import windows_of
+from cdc_core.stage.committed import LandedInput
 from cdc_core.steps.context import Context
 
 
@@ -28,7 +29,7 @@ def redo_inputs(
     manifest: WindowManifest,
     state: TableRecord,
     late_above: int | None,
-) -> tuple[list[str], list[str]]:
+) -> LandedInput:
     """The table's redo files of this window and of the earlier ones in which rows landed of a
     transaction that commits here and touched the table, and this window's transactions file.
 
@@ -49,7 +50,13 @@ def redo_inputs(
             before, _ = ctx.window_manifest(earlier.window)
             if before.rows_by_table.get(str(table)):
                 paths += files_of(ctx, before, table)
-    return [*paths, *files_of(ctx, manifest, table)], transactions
+    return LandedInput(
+        table=table,
+        window=manifest.window,
+        redo_paths=[*paths, *files_of(ctx, manifest, table)],
+        transactions_paths=transactions,
+        late_above=late_above,
+    )
 
 
 def files_of(ctx: Context, manifest: WindowManifest, table: TableId) -> list[str]:

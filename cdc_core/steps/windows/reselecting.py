@@ -202,14 +202,7 @@ def _input(
     ctx: Context, record: WindowRecord, manifest: WindowManifest, table: TableId
 ) -> LandedInput:
     above = 0 if str(table) in manifest.tables_late else None
-    paths, transactions = redo_inputs(ctx, record, manifest, ctx.table_record(table), above)
-    return LandedInput(
-        table=table,
-        window=manifest.window,
-        redo_paths=paths,
-        transactions_paths=transactions,
-        late_above=above,
-    )
+    return redo_inputs(ctx, record, manifest, ctx.table_record(table), above)
 
 
 def _decoder(ctx: Context, manifest: WindowManifest, schema: TableSchema) -> ChangeDecoder:

@@ -74,23 +74,16 @@ class WindowPart:
                 table=self.table,
                 window=self.manifest.window.key,
             )
-        paths, transactions = redo_inputs(ctx, self.record, self.manifest, self.state, late_above)
+        landed = redo_inputs(ctx, self.record, self.manifest, self.state, late_above)
         done: list[TableApplied] = []
         for piece in pieces:
             if isinstance(piece, SchemaChange):
                 if awaits_rows(ctx, self.manifest, piece):
                     return summed(self.table, done), Scn(piece.scn - 1)
-                done.append(self._truncate(piece, transactions))
+                done.append(self._truncate(piece, landed.transactions_paths))
                 position = Scn(piece.scn)
                 continue
-            landed = LandedInput(
-                table=self.table,
-                window=piece,
-                redo_paths=paths,
-                transactions_paths=transactions,
-                late_above=late_above,
-            )
-            done.append(self._apply(landed, position, covered))
+            done.append(self._apply(replace(landed, window=piece), position, covered))
             position = piece.scn_high
             # The next piece may stop the table.
             if len(pieces) > 1 and done[-1].in_quarantine is not None:
@@ -116,16 +109,11 @@ class WindowPart:
     def _apply(self, landed: LandedInput, position: Scn | None, covered: int) -> TableApplied:
         ctx, inexact = self.ctx, self.record.inexact
         own = replace(self.manifest, window=landed.window)
-        versions = ctx.store.schemas.versions(self.table)
         part = TablePart(
             manifest=own,
             schema=ctx.visible(definition_of(ctx, own, self.table)),
             landed=landed,
-            earlier=[
-                ctx.visible(version.schema)
-                for version in versions
-                if version.schema.scn_from <= self.part.scn_high
-            ],
+            earlier=versions_until(ctx, self.table, self.part.scn_high),
             is_inexact=inexact is not None and str(self.table) in inexact.tables,
         )
         stands = MirrorState(
@@ -200,6 +188,12 @@ def definition_of(ctx: Context, manifest: WindowManifest, table: TableId) -> Tab
     landed = next(schema for schema in manifest.schemas if schema.table == table)
     known = ctx.store.schemas.at(table, manifest.window.scn_high)
     return landed if known is None or known.scn_from < landed.scn_from else known
+
+
+def versions_until(ctx: Context, table: TableId, scn: Scn) -> tuple[TableSchema, ...]:
+    """The versions that a table had up to an SCN."""
+    known = ctx.store.schemas.versions(table)
+    return tuple(ctx.visible(one.schema) for one in known if one.schema.scn_from <= scn)
 
 
 def truncation_of(
