@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -21,18 +21,23 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class DemoTable:
-    """A table: its columns as DDL (name, type), its key, and whether Redolake captures it."""
+    """A table: its columns as DDL, its key, and whether Redolake captures it."""
 
     name: str
-    columns: tuple[tuple[str, str], ...]
+    definitions: str
     key: tuple[str, ...]
     captured: bool = True
 
     @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Name and type of each column."""
+        parts = (one.partition(" ") for one in self.definitions.split(", "))
+        return [(name, definition) for name, _, definition in parts]
+
+    @property
     def create_sql(self) -> str:
         """The CREATE TABLE statement."""
-        columns = ", ".join(f"{name} {definition}" for name, definition in self.columns)
-        return f"CREATE TABLE {self.name} ({columns}, CONSTRAINT {self.name}_PK PRIMARY KEY ({', '.join(self.key)}))"
+        return f"CREATE TABLE {self.name} ({self.definitions}, CONSTRAINT {self.name}_PK PRIMARY KEY ({', '.join(self.key)}))"
 
     @property
     def insert_sql(self) -> str:
@@ -49,91 +54,44 @@ class DemoTable:
 
 AIRLINES = DemoTable(
     "AIRLINES",
-    (
-        ("CARRIER", "CHAR(2) NOT NULL"),
-        ("NAME", "VARCHAR2(60) NOT NULL"),
-        ("FLIGHTS_FLOWN", "NUMBER(9) NOT NULL"),
-        ("DELAY_AVERAGE", "NUMBER"),
-    ),
+    "CARRIER CHAR(2) NOT NULL, NAME VARCHAR2(60) NOT NULL, FLIGHTS_FLOWN NUMBER(9) NOT NULL, "
+    "DELAY_AVERAGE NUMBER",
     key=("CARRIER",),
 )
 AIRPORTS = DemoTable(
     "AIRPORTS",
-    (
-        ("FAA", "CHAR(3) NOT NULL"),
-        ("NAME", "VARCHAR2(80) NOT NULL"),
-        ("LATITUDE", "BINARY_DOUBLE"),
-        ("LONGITUDE", "BINARY_DOUBLE"),
-        ("ALTITUDE_FEET", "NUMBER(5)"),
-        ("HOURS_FROM_UTC", "NUMBER(4,2)"),
-        ("SUMMER_TIME", "CHAR(1)"),
-        ("TIME_ZONE", "VARCHAR2(40)"),
-        ("ARRIVALS", "NUMBER(9) NOT NULL"),
-    ),
+    "FAA CHAR(3) NOT NULL, NAME VARCHAR2(80) NOT NULL, LATITUDE BINARY_DOUBLE, "
+    "LONGITUDE BINARY_DOUBLE, ALTITUDE_FEET NUMBER(5), HOURS_FROM_UTC NUMBER(4,2), "
+    "SUMMER_TIME CHAR(1), TIME_ZONE VARCHAR2(40), ARRIVALS NUMBER(9) NOT NULL",
     key=("FAA",),
 )
 PLANES = DemoTable(
     "PLANES",
-    (
-        ("TAILNUM", "VARCHAR2(6) NOT NULL"),
-        ("YEAR_BUILT", "NUMBER(4)"),
-        ("TYPE", "VARCHAR2(30)"),
-        ("MANUFACTURER", "VARCHAR2(40)"),
-        ("MODEL", "VARCHAR2(30)"),
-        ("ENGINES", "NUMBER(2)"),
-        ("SEATS", "NUMBER(3)"),
-        ("SPEED", "NUMBER(4)"),
-        ("ENGINE", "VARCHAR2(20)"),
-        ("FINGERPRINT", "RAW(16)"),
-        ("AIR_MINUTES", "NUMBER(9) NOT NULL"),
-        ("LAST_SEEN", "TIMESTAMP(6)"),
-    ),
+    "TAILNUM VARCHAR2(6) NOT NULL, YEAR_BUILT NUMBER(4), TYPE VARCHAR2(30), "
+    "MANUFACTURER VARCHAR2(40), MODEL VARCHAR2(30), ENGINES NUMBER(2), SEATS NUMBER(3), "
+    "SPEED NUMBER(4), ENGINE VARCHAR2(20), FINGERPRINT RAW(16), AIR_MINUTES NUMBER(9) NOT NULL, "
+    "LAST_SEEN TIMESTAMP(6)",
     key=("TAILNUM",),
 )
 WEATHER = DemoTable(
     "WEATHER",
-    (
-        ("ORIGIN", "CHAR(3) NOT NULL"),
-        ("OBSERVED", "DATE NOT NULL"),
-        ("TEMP", "NUMBER(5,2)"),
-        ("DEWPOINT", "NUMBER(5,2)"),
-        ("HUMIDITY", "NUMBER(5,2)"),
-        ("WIND_DIRECTION", "NUMBER(3)"),
-        ("WIND_SPEED", "NUMBER"),
-        ("WIND_GUST", "NUMBER"),
-        ("PRECIPITATION", "NUMBER(4,2)"),
-        ("PRESSURE", "NUMBER(6,1)"),
-        ("VISIBILITY", "NUMBER(5,2)"),
-    ),
+    "ORIGIN CHAR(3) NOT NULL, OBSERVED DATE NOT NULL, TEMP NUMBER(5,2), DEWPOINT NUMBER(5,2), "
+    "HUMIDITY NUMBER(5,2), WIND_DIRECTION NUMBER(3), WIND_SPEED NUMBER, WIND_GUST NUMBER, "
+    "PRECIPITATION NUMBER(4,2), PRESSURE NUMBER(6,1), VISIBILITY NUMBER(5,2)",
     key=("ORIGIN", "OBSERVED"),
 )
 FLIGHTS = DemoTable(
     "FLIGHTS",
-    (
-        ("SCHED_DEP", "DATE NOT NULL"),
-        ("CARRIER", "CHAR(2) NOT NULL"),
-        ("FLIGHT_NO", "NUMBER(4) NOT NULL"),
-        ("ORIGIN", "CHAR(3) NOT NULL"),
-        ("DEST", "CHAR(3) NOT NULL"),
-        ("TAILNUM", "VARCHAR2(6)"),
-        ("SCHED_ARR", "DATE"),
-        ("DISTANCE", "NUMBER(5)"),
-        ("STATUS", "VARCHAR2(12) NOT NULL"),
-        ("DEPARTED", "TIMESTAMP(6)"),
-        ("DEP_DELAY", "NUMBER(5)"),
-        ("SEAL", "RAW(8)"),
-        ("ARRIVED", "TIMESTAMP(3)"),
-        ("ARR_DELAY", "NUMBER(5)"),
-        ("AIR_TIME", "NUMBER(4)"),
-        ("SPEED", "BINARY_DOUBLE"),
-        ("FUEL", "NUMBER(8,2)"),
-        ("NOTES", "CLOB"),
-    ),
+    "SCHED_DEP DATE NOT NULL, CARRIER CHAR(2) NOT NULL, FLIGHT_NO NUMBER(4) NOT NULL, "
+    "ORIGIN CHAR(3) NOT NULL, DEST CHAR(3) NOT NULL, TAILNUM VARCHAR2(6), SCHED_ARR DATE, "
+    "DISTANCE NUMBER(5), STATUS VARCHAR2(12) NOT NULL, DEPARTED TIMESTAMP(6), DEP_DELAY NUMBER(5), "
+    "SEAL RAW(8), ARRIVED TIMESTAMP(3), ARR_DELAY NUMBER(5), AIR_TIME NUMBER(4), "
+    "SPEED BINARY_DOUBLE, FUEL NUMBER(8,2), NOTES CLOB",
     key=("SCHED_DEP", "CARRIER", "FLIGHT_NO"),
 )
 CLOCK = DemoTable(
     "AIRPORT_CLOCK",
-    (("NAME", "VARCHAR2(30) NOT NULL"), ("DONE", "NUMBER(12) NOT NULL")),
+    "NAME VARCHAR2(30) NOT NULL, DONE NUMBER(12) NOT NULL",
     key=("NAME",),
     captured=False,
 )
@@ -208,20 +166,8 @@ def weather_rows(before: datetime) -> list[Row]:
 
 
 def weather_row(report: WeatherReport) -> Row:
-    """One report as a row."""
-    return (
-        report.origin,
-        report.observed,
-        report.temp,
-        report.dewpoint,
-        report.humidity,
-        report.wind_direction,
-        report.wind_speed,
-        report.wind_gust,
-        report.precipitation,
-        report.pressure,
-        report.visibility,
-    )
+    """One report as a row: its fields stand in the order of the columns."""
+    return astuple(report)
 
 
 def flown_rows(flights: Sequence[Flight]) -> Iterator[Row]:
