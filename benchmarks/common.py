@@ -208,7 +208,7 @@ def kind_of(process: int) -> str:
         return "other"
     if b"pyspark.daemon" in command:
         return "workers"
-    if b"oracle_serve" in command:
+    if b"oracle\0serve" in command:
         return "database"
     return "jvm" if b"java" in command.split(b"\0")[0] else "other"
 

@@ -6,7 +6,6 @@ asked for, by the end of the process that started it. One process serves a data 
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import json
 import os
@@ -22,7 +21,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from cdc_core.errors import CdcError, ConfigError, OracleUnavailableError
+from cdc_core.errors import ConfigError, OracleUnavailableError
 from oracle_embedded.api import Logon
 from oracle_embedded.database import ADMIN, CAPTURE, OWNER, OpenDatabase, open_database
 from oracle_embedded.likeness import Likeness
@@ -334,47 +333,3 @@ def _watch_parent(ended: threading.Event) -> None:
     while os.read(sys.stdin.fileno(), 4096):
         continue
     ended.set()
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve as the arguments say."""
-    parser = argparse.ArgumentParser(prog="redolake oracle serve", description=NOTICE)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--schema", action="append", default=[])
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--with-parent", action="store_true")
-    parser.add_argument("--show", action="append", default=[])
-    parser.add_argument("--hide", action="append", default=[])
-    parser.add_argument("--character-set", default="")
-    parser.add_argument("--national-character-set", default="")
-    parser.add_argument("--nls-sort", default="")
-    parser.add_argument("--nls-comp", default="")
-    parser.add_argument("--like", type=Path)
-    parser.add_argument("--openlogreplicator", default="")
-    parser.add_argument("--xstream", type=Path)
-    asked = parser.parse_args(arguments)
-    try:
-        return serve(
-            port=asked.port,
-            data=asked.data,
-            schemas=asked.schema or (DEFAULT_SCHEMA,),
-            as_json=asked.json,
-            with_parent=asked.with_parent,
-            show=asked.show,
-            hide=asked.hide,
-            character_set=asked.character_set,
-            national_character_set=asked.national_character_set,
-            nls_sort=asked.nls_sort,
-            nls_comp=asked.nls_comp,
-            like=asked.like,
-            openlogreplicator=asked.openlogreplicator,
-            xstream=asked.xstream,
-        )
-    except CdcError as error:
-        print(error, file=sys.stderr)
-        return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

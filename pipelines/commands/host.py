@@ -25,7 +25,7 @@ def setup(
     from pipelines.setup import prepare, set_up
 
     def say(line: str) -> None:
-        out().print(line, soft_wrap=True)
+        out().print(line)
 
     prepare(java=set_up(s3=s3, say=say).java, say=say)
 
@@ -52,8 +52,6 @@ def doctor(
     the missing statements for the platform (with and without containers, a pluggable database
     without its root, Amazon RDS, Autonomous Database), recommendations, and the statements that
     undo all of it. The capture user must be able to connect.
-
-    The JSON keys are stable; see the reference page "What --json prints".
     """
     from pipelines import doctor as examination
     from pipelines.demo_oracle import database_of
@@ -85,7 +83,7 @@ def _write_script(file: Path, config: SourceConfig) -> None:
         typer.echo(script, nl=False)
         return
     file.write_text(script, encoding="utf-8")
-    out().print(f"{file} is for the database administrator.", soft_wrap=True)
+    out().print(f"{file} is for the database administrator.")
 
 
 def demo(
@@ -220,6 +218,13 @@ def serve(
             help="Also write changes as recordings of an XStream outbound server.",
         ),
     ] = None,
+    with_parent: Annotated[
+        bool,
+        typer.Option(
+            "--with-parent",
+            help="End when standard input is closed, as it is when the starting process ends.",
+        ),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Run the embedded Oracle for experiments, until Ctrl-C. Never use it for production data.
@@ -240,6 +245,7 @@ def serve(
             data=data,
             schemas=schema or (DEFAULT_SCHEMA,),
             as_json=json,
+            with_parent=with_parent,
             show=show or (),
             hide=hide or (),
             character_set=character_set,

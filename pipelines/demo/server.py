@@ -71,7 +71,7 @@ def last_served(folder: Path) -> Served | None:
 
 def _start(folder: Path, log: IO[bytes], options: Sequence[str]) -> subprocess.Popen[str]:
     before = last_served(folder)
-    command = [sys.executable, "-m", "pipelines.oracle_serve", "--json", "--with-parent"]
+    command = [sys.executable, "-m", "pipelines.cli", "oracle", "serve", "--json", "--with-parent"]
     command += ["--data", str(folder / "oracle"), "--schema", OWNER]
     command += ["--port", str(before.port if before else 0)]
     command += options
@@ -100,15 +100,15 @@ def _await_ready(process: subprocess.Popen[str], log_path: Path) -> Served:
             "the embedded Oracle did not start",
             hint="See the log for its error message; `redolake ui` or another demo may be using the same database.",
             log=log_path,
-            said=_last_line(log_path),
+            said=_last_words(log_path),
         )
     said = json.loads(line)
     return Served(**{one.name: said[one.name] for one in fields(Served)})
 
 
-def _last_line(log_path: Path) -> str:
+def _last_words(log_path: Path) -> str:
     lines = log_path.read_text(errors="replace").splitlines()
-    return lines[-1][:300] if lines else "nothing"
+    return " ".join(lines[-2:])[:300] or "nothing"
 
 
 def _stop(process: subprocess.Popen[str]) -> None:

@@ -23,9 +23,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _start(data: Path, *more: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "pipelines.oracle_serve", "--json", "--data", str(data), *more]
+    serve = [sys.executable, "-m", "pipelines.cli", "oracle", "serve", "--json"]
     return subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [*serve, "--data", str(data), *more],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -177,14 +181,14 @@ def test_oddities_and_a_character_set_are_chosen_by_name(tmp_path: Path) -> None
     assert process.wait() == 0
 
 
-def test_an_oddity_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert oracle_serve.main(["--show", "HASTE"]) == 1
-    assert "LATE_REDO" in capsys.readouterr().err
+def test_an_oddity_that_is_none_is_refused() -> None:
+    result = CliRunner().invoke(app, ["oracle", "serve", "--show", "HASTE"])
+    assert (result.exit_code, "LATE_REDO" in result.stderr) == (2, True)
 
 
-def test_a_character_set_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert oracle_serve.main(["--character-set", "KLINGON"]) == 1
-    assert "AL32UTF8" in capsys.readouterr().err
+def test_a_character_set_that_is_none_is_refused() -> None:
+    result = CliRunner().invoke(app, ["oracle", "serve", "--character-set", "KLINGON"])
+    assert (result.exit_code, "AL32UTF8" in result.stderr) == (2, True)
 
 
 def test_a_served_database_behaves_as_a_report_says(tmp_path: Path) -> None:
