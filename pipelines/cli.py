@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
@@ -53,45 +53,6 @@ app = typer.Typer(
     "$REDOLAKE_CONFIG, then run `redolake doctor`, `redolake snapshot` and `redolake run "
     "--loop`.",
 )
-signals = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Send a request to a running pipeline, through its metadata store.",
-)
-table = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Add, pause, resume and remove tables one by one, while change capture continues for the others.",
-)
-metadata = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Recover the metadata store: positions, windows, chunks and states of tables.",
-)
-source = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Act on a whole source.",
-)
-definitions = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Show table definitions and their history.",
-)
-outbound = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Record what an XStream outbound server gives.",
-)
-oracle = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="The embedded Oracle, for trials and tests."
-)
-
-
-WITHOUT_PDB = frozenset(
-    {"setup", "init", "import-debezium", "doctor", "demo", "ui", "explain", "oracle"}
-)
-"""Commands that work on no source, or on a whole configuration."""
 
 
 def print_version(wanted: bool) -> None:
@@ -134,130 +95,119 @@ def root(
         )
 
 
-SHORT_HELP: dict[Callable[..., None], str] = {
-    host.setup: "Fetch what Spark needs, once.",
-    init_source.init: "Write a configuration file from a database.",
-    import_debezium.import_debezium: "Write one from a Debezium connector's.",
-    host.doctor: "Show what is missing and how to fix it.",
-    certify.certify: "Test what Redolake assumes about Oracle.",
-    host.demo: "Copy flights from Oracle into Delta Lake.",
-    host.ui: "Open Dagster's web page on a source.",
-    data.snapshot: "Read existing rows, all or some tables.",
-    data.capture: "Read redo up to the present into landing.",
-    data.recapture: "Reread windows whose landing files are lost.",
-    data.apply: "Apply captured windows to the Delta tables.",
-    data.run: "Do all pending work once, or keep running.",
-    plan.plan: "Show what is next, and what breaks first.",
-    inspect.status: "Show the status of a source and its tables.",
-    lag.lag: "Say why a source is behind.",
-    redo_profile.redo_profile: "Count what makes the redo.",
-    metrics.metrics: "Serve numbers for Prometheus.",
-    publish.publish: "Send events to Kafka.",
-    history.history: "Bring histories up to their change logs.",
-    catalog.catalog: "Register the tables in a catalog.",
-    listings.windows: "List windows: times, states, changes.",
-    row.row: "Show the life of one row.",
-    listings.at: "Show the Delta versions of one consistent cut.",
-    listings.signals: "List signals and their outcomes.",
-    listings.notifications: "List what notifications say.",
-    inspect.reconcile: "Compare the tables with Oracle at one SCN.",
-    compare_events.compare_events: "Compare Debezium's events with change logs.",
-    data.repair: "Reread rows that differ from Oracle.",
-    explain.explain: "Explain the redo rows of an export.",
-    maintain.maintain: "Compact and clean up Delta tables.",
-    data.replay: "Replay windows that were already applied.",
-}
-CLASSES: dict[Callable[..., None], type[PdbCommand]] = {
-    data.apply: EachPdbCommand,
-    lag.lag: EachPdbCommand,
-    plan.plan: EachPdbCommand,
-    redo_profile.redo_profile: EachPdbCommand,
-    listings.windows: EachPdbCommand,
-    listings.at: EachPdbCommand,
-    listings.signals: EachPdbCommand,
-    listings.notifications: EachPdbCommand,
-    data.repair: EachPdbCommand,
-    maintain.maintain: EachPdbCommand,
-    publish.publish: EachPdbCommand,
-    history.history: EachPdbCommand,
-    catalog.catalog: EachPdbCommand,
-    data.snapshot: together(data.snapshot_all),
-    data.capture: together(data.capture_all),
-    data.run: together(data.run_all),
-    inspect.reconcile: together(inspect.reconcile_all),
-    inspect.status: together(inspect.status_of_all),
-    certify.certify: PdbCommand,
-    metrics.metrics: together(metrics.metrics_of_all),
-    compare_events.compare_events: PdbCommand,
-    data.recapture: PdbCommand,
-    data.replay: PdbCommand,
-    row.row: PdbCommand,
-}
-"""What each command on a source does where its configuration lists several pluggable databases."""
-for command, short_help in SHORT_HELP.items():
-    app.command(short_help=short_help, cls=CLASSES.get(command))(command)
-SIGNALS: dict[str, Callable[..., None]] = {
-    "execute-snapshot": signal.execute_snapshot,
-    "stop-snapshot": signal.stop_snapshot,
-    "pause-snapshot": signal.pause_snapshot,
-    "resume-snapshot": signal.resume_snapshot,
-    "schema-changes": signal.schema_changes,
-    "send": signal.send,
-}
-for name, action in SIGNALS.items():
-    signals.command(name, cls=PdbCommand)(action)
-signals.callback()(lambda: None)
-table.command("list", short_help="List tables with state and way out.", cls=EachPdbCommand)(
-    tables.list_tables
-)
-table.command("find", short_help="Show which tables the patterns match.", cls=EachPdbCommand)(
-    tables.find
-)
-table.command("add", short_help="Add tables, with a snapshot.", cls=PdbCommand)(tables.add)
-table.command("remove", short_help="Stop capturing tables.", cls=PdbCommand)(tables.remove)
-table.command("pause", short_help="Capture, but do not apply.", cls=PdbCommand)(tables.pause)
-table.command("resume", short_help="Continue paused or failed tables.", cls=PdbCommand)(
-    tables.resume
-)
-table.command("resnapshot", short_help="Read tables again.", cls=PdbCommand)(tables.resnapshot)
-table.command("rebuild", short_help="Rebuild a lost mirror from its change log.", cls=PdbCommand)(
-    tables.rebuild
-)
-table.command(
-    "quarantine", short_help="Show which redo rows could not be decoded, and why.", cls=PdbCommand
-)(tables.quarantine)
-table.command(
-    "events", short_help="Print SQL that shows changes as Debezium events.", cls=PdbCommand
-)(tables.events)
-table.command(
-    "purge-column", short_help="Remove an excluded column from the lake.", cls=PdbCommand
-)(tables.purge_column)
-table.callback()(lambda: None)
-metadata.command("rebuild", short_help="Rebuild the store from landing and lake.", cls=PdbCommand)(
-    state.rebuild
-)
-metadata.callback()(lambda: None)
-source.command(
-    "skip-gap", short_help="Continue after redo that is permanently lost.", cls=PdbCommand
-)(data.skip_gap)
-source.callback()(lambda: None)
-definitions.command(
-    "show", short_help="Columns of a table, and the history of its definition.", cls=PdbCommand
-)(schema.show)
-definitions.callback()(lambda: None)
-outbound.command("record", cls=PdbCommand)(xstream.record)
-outbound.callback()(lambda: None)
-oracle.command("serve")(host.serve)
-oracle.callback()(lambda: None)
-app.add_typer(
-    signals, name="signal", short_help="Ask for, stop or pause snapshots; give definitions."
-)
-app.add_typer(table, name="table", short_help="Add, remove, pause, resume single tables.")
-app.add_typer(definitions, name="schema", short_help="Show a table's definition and its history.")
-app.add_typer(source, name="source", short_help="Skip redo that is permanently lost.")
-app.add_typer(metadata, name="state", short_help="Rebuild a lost metadata store.")
-app.add_typer(outbound, name="xstream", short_help="Record an XStream outbound server.")
-app.add_typer(oracle, name="oracle", short_help="Serve the embedded Oracle.")
+Commands = Mapping[str, tuple[Callable[..., None], type[PdbCommand] | None, str | None]]
+"""Commands by name: what does it, what it does where a configuration lists several pluggable
+databases (None: it works on no source, or on a whole configuration), and its line in a list."""
+
+COMMANDS: Commands = {
+    "setup": (host.setup, None, "Fetch what Spark needs, once."),
+    "init": (init_source.init, None, "Write a configuration file from a database."),
+    "import-debezium": (
+        import_debezium.import_debezium, None, "Write one from a Debezium connector's.",
+    ),
+    "doctor": (host.doctor, None, "Show what is missing and how to fix it."),
+    "certify": (certify.certify, PdbCommand, "Test what Redolake assumes about Oracle."),
+    "demo": (host.demo, None, "Copy flights from Oracle into Delta Lake."),
+    "ui": (host.ui, None, "Open Dagster's web page on a source."),
+    "snapshot": (
+        data.snapshot, together(data.snapshot_all), "Read existing rows, all or some tables.",
+    ),
+    "capture": (
+        data.capture, together(data.capture_all), "Read redo up to the present into landing.",
+    ),
+    "recapture": (data.recapture, PdbCommand, "Reread windows whose landing files are lost."),
+    "apply": (data.apply, EachPdbCommand, "Apply captured windows to the Delta tables."),
+    "run": (data.run, together(data.run_all), "Do all pending work once, or keep running."),
+    "plan": (plan.plan, EachPdbCommand, "Show what is next, and what breaks first."),
+    "status": (
+        inspect.status, together(inspect.status_of_all), "Show the status of a source and its tables.",
+    ),
+    "lag": (lag.lag, EachPdbCommand, "Say why a source is behind."),
+    "redo-profile": (redo_profile.redo_profile, EachPdbCommand, "Count what makes the redo."),
+    "metrics": (metrics.metrics, together(metrics.metrics_of_all), "Serve numbers for Prometheus."),
+    "publish": (publish.publish, EachPdbCommand, "Send events to Kafka."),
+    "history": (history.history, EachPdbCommand, "Bring histories up to their change logs."),
+    "catalog": (catalog.catalog, EachPdbCommand, "Register the tables in a catalog."),
+    "windows": (listings.windows, EachPdbCommand, "List windows: times, states, changes."),
+    "row": (row.row, PdbCommand, "Show the life of one row."),
+    "at": (listings.at, EachPdbCommand, "Show the Delta versions of one consistent cut."),
+    "signals": (listings.signals, EachPdbCommand, "List signals and their outcomes."),
+    "notifications": (listings.notifications, EachPdbCommand, "List what notifications say."),
+    "reconcile": (
+        inspect.reconcile, together(inspect.reconcile_all), "Compare the tables with Oracle at one SCN.",
+    ),
+    "compare-events": (
+        compare_events.compare_events, PdbCommand, "Compare Debezium's events with change logs.",
+    ),
+    "repair": (data.repair, EachPdbCommand, "Reread rows that differ from Oracle."),
+    "explain": (explain.explain, None, "Explain the redo rows of an export."),
+    "maintain": (maintain.maintain, EachPdbCommand, "Compact and clean up Delta tables."),
+    "replay": (data.replay, PdbCommand, "Replay windows that were already applied."),
+}  # fmt: skip
+GROUPS: Mapping[tuple[str, str, str], Commands] = {
+    ("signal", "Ask for, stop or pause snapshots; give definitions.",
+     "Send a request to a running pipeline, through its metadata store."): {
+        "execute-snapshot": (signal.execute_snapshot, PdbCommand, None),
+        "stop-snapshot": (signal.stop_snapshot, PdbCommand, None),
+        "pause-snapshot": (signal.pause_snapshot, PdbCommand, None),
+        "resume-snapshot": (signal.resume_snapshot, PdbCommand, None),
+        "schema-changes": (signal.schema_changes, PdbCommand, None),
+        "send": (signal.send, PdbCommand, None),
+    },
+    ("table", "Add, remove, pause, resume single tables.",
+     "Add, pause, resume and remove tables one by one, while change capture continues for the others."): {
+        "list": (tables.list_tables, EachPdbCommand, "List tables with state and way out."),
+        "find": (tables.find, EachPdbCommand, "Show which tables the patterns match."),
+        "add": (tables.add, PdbCommand, "Add tables, with a snapshot."),
+        "remove": (tables.remove, PdbCommand, "Stop capturing tables."),
+        "pause": (tables.pause, PdbCommand, "Capture, but do not apply."),
+        "resume": (tables.resume, PdbCommand, "Continue paused or failed tables."),
+        "resnapshot": (tables.resnapshot, PdbCommand, "Read tables again."),
+        "rebuild": (tables.rebuild, PdbCommand, "Rebuild a lost mirror from its change log."),
+        "quarantine": (
+            tables.quarantine, PdbCommand, "Show which redo rows could not be decoded, and why.",
+        ),
+        "events": (tables.events, PdbCommand, "Print SQL that shows changes as Debezium events."),
+        "purge-column": (
+            tables.purge_column, PdbCommand, "Remove an excluded column from the lake.",
+        ),
+    },
+    ("schema", "Show a table's definition and its history.",
+     "Show table definitions and their history."): {
+        "show": (schema.show, PdbCommand, "Columns of a table, and the history of its definition."),
+    },
+    ("source", "Skip redo that is permanently lost.", "Act on a whole source."): {
+        "skip-gap": (data.skip_gap, PdbCommand, "Continue after redo that is permanently lost."),
+    },
+    ("state", "Rebuild a lost metadata store.",
+     "Recover the metadata store: positions, windows, chunks and states of tables."): {
+        "rebuild": (state.rebuild, PdbCommand, "Rebuild the store from landing and lake."),
+    },
+    ("xstream", "Record an XStream outbound server.",
+     "Record what an XStream outbound server gives."): {
+        "record": (xstream.record, PdbCommand, None),
+    },
+    ("oracle", "Serve the embedded Oracle.", "The embedded Oracle, for trials and tests."): {
+        "serve": (host.serve, None, None),
+    },
+}  # fmt: skip
+"""Groups of commands: name, line in a list, and help."""
+WITHOUT_PDB = {"oracle", *(name for name, (_, kind, _) in COMMANDS.items() if kind is None)}
+
+
+def _add(group: typer.Typer, commands: Commands) -> None:
+    for name, (command, kind, short_help) in commands.items():
+        group.command(name, short_help=short_help, cls=kind)(command)
+
+
+_add(app, COMMANDS)
+for (name, short_help, said), commands in GROUPS.items():
+    # With a callback, a group of one command stays a group.
+    group = typer.Typer(
+        no_args_is_help=True, rich_markup_mode=None, help=said, callback=lambda: None
+    )
+    _add(group, commands)
+    app.add_typer(group, name=name, short_help=short_help)
 
 
 def main() -> None:
