@@ -27,7 +27,7 @@ def catalog(table: TablesOption = None, config: ConfigOption = None) -> None:
         found = list(pipeline.register_tables(tables_of(table), looks_at_all=True))
     for one in found:
         said = f"[red]{escape(one.failed)}[/]" if one.failed is not None else ", ".join(one.names)
-        out().print(f"{one.table}: {said}", soft_wrap=True)
+        out().print(f"{one.table}: {said}")
     if not found:
         out().print("Nothing to do: the catalog has every table as it is.")
     if any(one.failed is not None for one in found):

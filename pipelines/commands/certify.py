@@ -64,7 +64,6 @@ def certify(
 
     The report contains no values and no names of your tables: you can send it to the maintainers
     of Redolake, and `redolake oracle serve --like` makes the embedded Oracle behave accordingly.
-    Its JSON keys are stable; see the reference page "What --json prints".
 
     Exits with code 1 if a required assumption does not hold.
     """

@@ -52,8 +52,6 @@ def compare_events(
     Transaction, operation and key identify a change; values are compared by meaning, whatever
     decimal.handling.mode or time.precision.mode says. The output names the fields that differ, and
     shows no values.
-
-    The JSON keys are stable; see the reference page "What --json prints".
     """
     from diagnosis import events
 
@@ -92,7 +90,7 @@ def _show(found: EventsCompared) -> None:
         changes = counted(found.of_other_tables, "change")
         console.print(f"{changes} of other tables: not compared")
     for one in found.differences[:SHOWN]:
-        console.print(escape(_line(one)), soft_wrap=True)
+        console.print(escape(_line(one)))
     if len(found.differences) > SHOWN:
         console.print(f"… and {len(found.differences) - SHOWN} more (--json has all)")
 

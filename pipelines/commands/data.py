@@ -183,10 +183,7 @@ def recapture(
         window = pipeline.window_named(first) if first else None
         found = pipeline.plan_recapture(needed_only=not everything, first=window)
         for record in found.lost:
-            out().print(
-                f"{record.key} is lost; {_need(record, is_needed=record in found.needed)}",
-                soft_wrap=True,
-            )
+            out().print(f"{record.key} is lost; {_need(record, is_needed=record in found.needed)}")
         if not found.again:
             out().print("No window needs to be read again.")
         elif dry_run:
@@ -251,8 +248,7 @@ def skip_gap(
         for table in tables:
             out().print(
                 f"{table.table} left the stream before it: `redolake table resnapshot "
-                f"{table.table.argument}` brings it back.",
-                soft_wrap=True,
+                f"{table.table.argument}` brings it back."
             )
 
 
@@ -308,7 +304,7 @@ def run(
             lines = Lines({"": pipeline}, out())
             _begin(pipeline, lines)
             done, is_whole = _round(pipeline, lines)
-            out().print(done or f"Nothing to do: {_idle(pipeline)}", soft_wrap=True)
+            out().print(done or f"Nothing to do: {_idle(pipeline)}")
             exit_unless_finished(pipeline)
             if not is_whole:
                 raise typer.Exit(EXIT_UNFINISHED)
@@ -508,10 +504,7 @@ def _historied(pipeline: Pipeline) -> tuple[int, bool]:
     found = list(pipeline.keep_history())
     failed = [one for one in found if one.failed is not None]
     for one in failed:
-        out().print(
-            f"[red]the history of {one.table} stays behind:[/] {escape(one.failed or '')}",
-            soft_wrap=True,
-        )
+        out().print(f"[red]the history of {one.table} stays behind:[/] {escape(one.failed or '')}")
     return sum(one.added for one in found), not failed
 
 
@@ -521,9 +514,9 @@ def _keep_views(pipeline: Pipeline) -> bool:
     try:
         pipeline.keep_current_views()
     except NotYetError as error:
-        out().print(f"[yellow]no views yet:[/] {escape(error.message)}", soft_wrap=True)
+        out().print(f"[yellow]no views yet:[/] {escape(error.message)}")
     except CdcError as error:
-        out().print(f"[red]the views are as they were:[/] {escape(str(error))}", soft_wrap=True)
+        out().print(f"[red]the views are as they were:[/] {escape(str(error))}")
         return False
     return True
 
@@ -536,7 +529,7 @@ def _registered(pipeline: Pipeline) -> bool:
     failed = [one for one in pipeline.register_tables() if one.failed is not None]
     for one in failed:
         text = f"[red]{one.table} is not in the catalog:[/] {escape(one.failed or '')}"
-        out().print(text, soft_wrap=True)
+        out().print(text)
     return not failed
 
 

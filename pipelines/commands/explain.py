@@ -16,7 +16,6 @@ from rich.table import Table
 from cdc_core.errors import ConfigError
 from cdc_core.model.identifiers import TableId, parts_of
 from cdc_core.model.wording import counted
-from pipelines.commands.shared import out
 
 if TYPE_CHECKING:
     from diagnosis.explain import ExplainedRow, ExplainedTransaction, Finding, Outcomes
@@ -122,7 +121,7 @@ def explain(
         character_set=character_set,
         report=left_out.append,
     )
-    console = out(wraps=True)
+    console = Console(highlight=False)
     with explained(file, schemas, container=container) as outcomes:
         if to is not None:
             count = write_rows(to, outcomes.rows())
@@ -341,9 +340,9 @@ def show_summary(outcomes: Outcomes, left_out: list[Finding], console: Console) 
     findings = [*left_out, *outcomes.findings]
     for one in findings[:FINDINGS_SHOWN]:
         place = f"{one.place}: " if one.place else ""
-        console.print(f"[red]•[/] {place}{escape(one.message)}", soft_wrap=False)
+        console.print(f"[red]•[/] {place}{escape(one.message)}")
         if one.hint:
-            console.print(f"  {escape(one.hint)}", soft_wrap=False)
+            console.print(f"  {escape(one.hint)}")
     more = len(findings) + outcomes.findings_more - FINDINGS_SHOWN
     if more > 0:
         console.print(f"… {more:,} more; --to FILE writes all damaged rows with their reasons.")

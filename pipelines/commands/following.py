@@ -89,7 +89,7 @@ class Lines:
 
     def say(self, text: str, name: str = "") -> None:
         """Print it."""
-        self._console.print(f"{name}: {text}" if name else text, soft_wrap=True)
+        self._console.print(f"{name}: {text}" if name else text)
 
     def failed(self, error: CdcError, name: str = "") -> None:
         """Print it on standard error."""

@@ -47,7 +47,7 @@ def history(
             if one.failed is not None
             else f"{counted(one.added, 'state')} written, {one.removed:,} removed"
         )
-        out().print(f"{one.table}: {said}", soft_wrap=True)
+        out().print(f"{one.table}: {said}")
     if not found:
         out().print("Nothing to do: the histories have what the change logs have.")
     if any(one.failed is not None for one in found):

@@ -55,7 +55,7 @@ def import_debezium(
         is_whole = made.is_whole and is_whole
         if check:
             is_whole = _checked(made, target) and is_whole
-        out().print(f"Next: redolake doctor --config {target}", soft_wrap=True)
+        out().print(f"Next: redolake doctor --config {target}")
     if not is_whole:
         raise typer.Exit(1)
 
@@ -81,7 +81,7 @@ def _imported(connector: Path, target: Path) -> Imported:
     made = imported(read_connector(connector))
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(configuration_text(made, connector.name), encoding="utf-8")
-    out().print(f"{connector.name} → {target}", soft_wrap=True)
+    out().print(f"{connector.name} → {target}")
     _print_remarks(made.remarks)
     _refuse_wrong(target)
     return made
@@ -143,9 +143,9 @@ def _checked(made: Imported, target: Path) -> bool:
         )
     config = load_config(target, environ=_with_salt(made, os.environ))
     found = compared(made.properties, config, tables_matching(config.oracle, ["*.*"]))
-    out().print(f"Captured by both: {counted(len(found.both), 'table')}.", soft_wrap=True)
+    out().print(f"Captured by both: {counted(len(found.both), 'table')}.")
     for one in found.differences:
-        out().print(f"{one.table}: {one.said}", soft_wrap=True)
+        out().print(f"{one.table}: {one.said}")
     return not found.differences
 
 

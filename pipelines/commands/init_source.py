@@ -127,17 +127,16 @@ def init(
         beside = file.with_name(f"{file.stem}.openlogreplicator.json")
         beside.write_text(replicator_text(name, dsn, openlogreplicator, captured), encoding="utf-8")
         out().print(
-            f"OpenLogReplicator's configuration written to {beside}: set its user and password",
-            soft_wrap=True,
+            f"OpenLogReplicator's configuration written to {beside}: set its user and password"
         )
     how = ", by their patterns" if as_patterns else ""
-    out().print(f"{counted(len(captured), 'table')} written to {file}{how}", soft_wrap=True)
+    out().print(f"{counted(len(captured), 'table')} written to {file}{how}")
     for line in [*_size_lines(proposal), *_number_lines(captured, as_patterns=as_patterns)]:
-        out().print(line, soft_wrap=True)
+        out().print(line)
     for one in proposal.tables:
         if one.found.left_out:
-            out().print(f"Left out: {_why_not(one)}", soft_wrap=True)
-    out().print(f"Next: redolake doctor --config {file}", soft_wrap=True)
+            out().print(f"Left out: {_why_not(one)}")
+    out().print(f"Next: redolake doctor --config {file}")
 
 
 def _check_name(name: str) -> None:

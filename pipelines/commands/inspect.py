@@ -68,8 +68,6 @@ def status(
     0 if all is well, 1 for warnings, and 2 for errors: a table that left the stream, rows in
     quarantine, a window that fails, Oracle that does not answer, or what the
     configuration's `alerts` bounds.
-
-    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config) as pipeline:
         found = pipeline.status()
@@ -91,7 +89,7 @@ def _check(found: Mapping[str, tuple[SourceStatus, Sequence[Alert]]]) -> None:
         said = "; ".join(each.what.rstrip(".") for each in alerts)
         verdict = "OK" if not alerts else "ERROR" if _is_error(alerts) else "WARNING"
         said = said or f"{counted(len(one.tables), 'table')}{lag}"
-        out().print(f"{one.source} {verdict}: {said}", soft_wrap=True, markup=False)
+        out().print(f"{one.source} {verdict}: {said}", markup=False)
     every = [each for _, alerts in found.values() for each in alerts]
     if every:
         raise typer.Exit(EXIT_ERRORS if _is_error(every) else EXIT_WARNINGS)
@@ -135,8 +133,7 @@ def status_of_all(
     out().print(
         f"No SCN is common to all pluggable databases yet: {escape(why)}."
         if scn is None
-        else f"All pluggable databases can be read as of SCN {scn}.",
-        soft_wrap=True,
+        else f"All pluggable databases can be read as of SCN {scn}."
     )
 
 
@@ -183,8 +180,6 @@ def reconcile(
     digests and searches each side for duplicate keys separately, then compares keys where the
     digests differ. Oracle is read in chunks of snapshot.chunk_rows rows, so a table of any size
     needs little memory and disk. `redolake repair` fixes what differs.
-
-    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config) as pipeline:
         found = pipeline.reconcile(tables_of(table), scn=scn, keys_max=keys)
@@ -231,7 +226,7 @@ def show_status(found: SourceStatus, console: Console) -> None:
         console.print(f"[bold]{found.source}[/]: Oracle is at SCN {found.scn_oracle}")
     else:
         why = escape(found.oracle_error or "Oracle cannot be reached")
-        console.print(f"[bold]{found.source}[/]: [red]{why}[/]", soft_wrap=True)
+        console.print(f"[bold]{found.source}[/]: [red]{why}[/]")
     console.print(
         f"windows: {found.windows_applied} applied, {found.windows_captured} captured, "
         f"{found.windows_planned} planned; open transactions: {found.open_transactions}"
@@ -239,21 +234,19 @@ def show_status(found: SourceStatus, console: Console) -> None:
         + (f"; signals waiting: {found.signals_pending}" if found.signals_pending else "")
     )
     if not found.snapshot_decision.endswith("the source continues where it was"):
-        console.print(f"at a start: {escape(found.snapshot_decision)}", soft_wrap=True)
+        console.print(f"at a start: {escape(found.snapshot_decision)}")
     if found.snapshots_paused:
         console.print(
             f"[yellow]snapshots are paused[/] since {found.snapshots_paused}; "
-            "`redolake signal resume-snapshot` continues them.",
-            soft_wrap=True,
+            "`redolake signal resume-snapshot` continues them."
         )
     if len(found.carriers) > 1:
         console.print(
             f"[yellow]{len(found.carriers)} processes carry the windows of this source[/], and take "
-            f"work from each other: {escape(', '.join(found.carriers))}",
-            soft_wrap=True,
+            f"work from each other: {escape(', '.join(found.carriers))}"
         )
     if found.progress is not None:
-        console.print(f"snapshots: {progress_text(found.progress)}", soft_wrap=True)
+        console.print(f"snapshots: {progress_text(found.progress)}")
     table = listing("table", "state", "chunks", "position", "as of (UTC)", "lag")
     for one in found.tables:
         colour = STATE_COLOURS.get(one.state, "default")
@@ -267,93 +260,78 @@ def show_status(found: SourceStatus, console: Console) -> None:
         )
     console.print(table)
     for transaction in found.oldest_open:
-        console.print(_open_text(transaction), soft_wrap=True)
+        console.print(_open_text(transaction))
     if found.oldest_open and (more := found.open_transactions - len(found.oldest_open)) > 0:
         console.print(f"… and {counted(more, 'younger open transaction')}.")
     for orphan in found.transactions_released:
         console.print(
             f"[yellow]abandoned[/]: transaction {orphan.xid} of {', '.join(orphan.tables) or 'no captured table'}. Oracle no longer lists "
-            "it, and its redo shows neither COMMIT nor ROLLBACK. If a COMMIT appears later, its tables leave the stream.",
-            soft_wrap=True,
+            "it, and its redo shows neither COMMIT nor ROLLBACK. If a COMMIT appears later, its tables leave the stream."
         )
     for lost in found.transactions_evicted:
         console.print(
             f"[yellow]evicted[/]: transaction {lost.xid} of {', '.join(lost.tables)}. Its redo shows neither COMMIT nor ROLLBACK, and another "
-            "transaction uses its undo slot, so its changes are left out. `redolake reconcile` shows whether rows are missing.",
-            soft_wrap=True,
+            "transaction uses its undo slot, so its changes are left out. `redolake reconcile` shows whether rows are missing."
         )
     if found.windows_inexact:
         console.print(
             f"[yellow]inexact[/]: {counted(found.windows_inexact, 'window')} lacked commits that a later window delivered. "
-            "`redolake windows` lists them.",
-            soft_wrap=True,
+            "`redolake windows` lists them."
         )
     if found.last_error:
-        console.print(f"[red]next window[/]: {escape(found.last_error)}", soft_wrap=True)
+        console.print(f"[red]next window[/]: {escape(found.last_error)}")
     for one in found.tables:
         if one.reason:
             console.print(
-                f"[red]{one.table}[/] {one.state} since {time_text(one.since)}: {escape(one.reason)}",
-                soft_wrap=True,
+                f"[red]{one.table}[/] {one.state} since {time_text(one.since)}: {escape(one.reason)}"
             )
-            console.print(f"  {escape(one.way_out or '')}", soft_wrap=True)
+            console.print(f"  {escape(one.way_out or '')}")
         if one.rest_waits:
             console.print(
-                f"[red]{one.table}[/] cannot apply its remaining changes: {escape(one.rest_waits)}",
-                soft_wrap=True,
+                f"[red]{one.table}[/] cannot apply its remaining changes: {escape(one.rest_waits)}"
             )
             console.print(f"  `redolake table resume {shlex.quote(one.table)}` tries again.")
         if one.consistent_from is not None:
             console.print(
                 f"[yellow]{one.table}[/] is not an exact image until its position reaches SCN "
                 f"{one.consistent_from}: a snapshot read some of its rows at that SCN. `redolake "
-                "run` advances it.",
-                soft_wrap=True,
+                "run` advances it."
             )
         if one.rows_where is not None:
-            console.print(
-                f"{one.table}: snapshots read the rows WHERE {escape(one.rows_where)}",
-                soft_wrap=True,
-            )
+            console.print(f"{one.table}: snapshots read the rows WHERE {escape(one.rows_where)}")
         if one.columns_omitted:
             console.print(
                 f"{one.table}: columns left out for their types: "
-                f"{escape(', '.join(one.columns_omitted))}",
-                soft_wrap=True,
+                f"{escape(', '.join(one.columns_omitted))}"
             )
         if one.columns_reselected:
             console.print(
                 f"{one.table}: rows are read from Oracle as of their commits, for "
-                f"{escape(', '.join(one.columns_reselected))}",
-                soft_wrap=True,
+                f"{escape(', '.join(one.columns_reselected))}"
             )
         if one.columns_left_out:
             console.print(
                 f"{one.table}: columns left out by the configuration: "
-                f"{escape(', '.join(one.columns_left_out))}",
-                soft_wrap=True,
+                f"{escape(', '.join(one.columns_left_out))}"
             )
         if one.is_partial:
             console.print(
                 f"[yellow]{one.table}[/] holds a part of its rows: no snapshot has read them all. "
-                f"`redolake snapshot --table {shlex.quote(one.table)}` does.",
-                soft_wrap=True,
+                f"`redolake snapshot --table {shlex.quote(one.table)}` does."
             )
         if one.history_scn is not None:
             console.print(f"{one.table}: its history has all changes up to SCN {one.history_scn}")
         if one.progress is not None:
-            console.print(f"{one.table}: {progress_text(one.progress)}", soft_wrap=True)
+            console.print(f"{one.table}: {progress_text(one.progress)}")
         for snapshot in one.snapshots:
             console.print(
                 f"[yellow]{one.table}[/] snapshot {snapshot.snapshot_id}: {progress_text(snapshot)}. "
-                "`redolake snapshot` or `redolake run` applies the others.",
-                soft_wrap=True,
+                "`redolake snapshot` or `redolake run` applies the others."
             )
         if one.in_quarantine:
             console.print(
                 f"[red]{one.table}[/] has {counted(one.in_quarantine, 'redo row')} in quarantine: rows of its mirror are missing, stale or left "
-                f"over. `redolake table quarantine {shlex.quote(one.table)}` says why, `redolake repair --table {shlex.quote(one.table)}` corrects them.",
-                soft_wrap=True,
+                f"over. `redolake table quarantine {shlex.quote(one.table)}` says why, `redolake repair --table {shlex.quote(one.table)}` corrects them."
             )
         for answer in one.read_again:
             console.print(
@@ -404,8 +382,7 @@ def show_reconciliation(found: Reconciliation, console: Console) -> None:
         if one.rows_where is not None:
             console.print(
                 f"{one.table}: rows WHERE {escape(one.rows_where)}, and those of the others that the"
-                " mirror has",
-                soft_wrap=True,
+                " mirror has"
             )
         if one.keys:
             console.print(f"[red]{one.table}[/] differs at: {escape(', '.join(one.keys))}")
@@ -419,10 +396,8 @@ def show_reconciliation(found: Reconciliation, console: Console) -> None:
 def show_left_out(done: str, left_out: Sequence[LeftOut], console: Console) -> None:
     """Name the tables that a command left out, once each, with the reason and the way out."""
     for one in dict.fromkeys(left_out):
-        console.print(
-            f"[yellow]{one.table}[/] was not {done}: {escape(one.reason)}", soft_wrap=True
-        )
-        console.print(f"  {escape(one.way_out)}", soft_wrap=True)
+        console.print(f"[yellow]{one.table}[/] was not {done}: {escape(one.reason)}")
+        console.print(f"  {escape(one.way_out)}")
 
 
 def _open_text(one: TransactionStatus) -> str:

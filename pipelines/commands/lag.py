@@ -49,8 +49,6 @@ def lag(
     The parts add up to the lag of the table that is furthest behind: the table has stopped,
     captured windows wait to be applied, redo waits for capture, or no window can close yet. The
     command queries Oracle for where a window could end now, as capture does, and changes nothing.
-
-    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config) as pipeline:
         facts = pipeline.lag(windows=windows)
@@ -80,8 +78,7 @@ def show_lag(facts: LagFacts, verdict: LagVerdict, console: Console) -> None:
     if facts.parts:
         console.print(
             f"[bold]{facts.source}[/] is {facts.scns:,} SCNs and {_seconds(facts.seconds)} behind"
-            " Oracle",
-            soft_wrap=True,
+            " Oracle"
         )
         numbers = ("from SCN", "to SCN", "SCNs", "seconds")
         table = listing("part", *numbers, right=numbers)
@@ -94,8 +91,8 @@ def show_lag(facts: LagFacts, verdict: LagVerdict, console: Console) -> None:
                 "–" if one.seconds is None else f"{one.seconds:,.0f}",
             )
         console.print(table)
-    console.print(f"[bold]Cause:[/] {verdict.cause}: {escape(verdict.why)}", soft_wrap=True)
-    console.print(f"[bold]What to change:[/] {escape(verdict.change)}", soft_wrap=True)
+    console.print(f"[bold]Cause:[/] {verdict.cause}: {escape(verdict.why)}")
+    console.print(f"[bold]What to change:[/] {escape(verdict.change)}")
 
 
 def show_work(facts: LagFacts, console: Console) -> None:
@@ -104,39 +101,34 @@ def show_work(facts: LagFacts, console: Console) -> None:
     own = max(0.0, work.capture_seconds - work.start_seconds - work.fetch_seconds)
     console.print(
         f"{counted(work.windows, 'window')} looked at, {_seconds(work.redo_seconds)} of redo; "
-        f"waiting: {facts.windows_to_capture} for capture, {facts.windows_to_apply} to be applied",
-        soft_wrap=True,
+        f"waiting: {facts.windows_to_capture} for capture, {facts.windows_to_apply} to be applied"
     )
     console.print(
         f"capture: {work.capture_seconds:.1f} s, of which {work.start_seconds:.1f} s to start "
         f"LogMiner over {counted(work.logs, 'log')}, {work.fetch_seconds:.1f} s for {counted(work.rows_mined, 'row')},"
-        f" {own:.1f} s to write {counted(work.rows_landed, 'row')}",
-        soft_wrap=True,
+        f" {own:.1f} s to write {counted(work.rows_landed, 'row')}"
     )
-    console.print(f"apply: {work.apply_seconds:.1f} s", soft_wrap=True)
+    console.print(f"apply: {work.apply_seconds:.1f} s")
     for one in work.tables:
         whole = one.stage_seconds + one.merge_seconds
         share = f", {one.merge_seconds / whole:.0%} of it merging" if whole else ""
         ways = f" ({', '.join(one.ways)})" if one.ways else ""
         console.print(
-            f"  {one.table}: {one.seconds:.1f} s for {counted(one.changes, 'change')}{share}{ways}",
-            soft_wrap=True,
+            f"  {one.table}: {one.seconds:.1f} s for {counted(one.changes, 'change')}{share}{ways}"
         )
     for table in facts.waiting:
         console.print(
             f"[yellow]{table.table}[/] is {table.state}: {escape(table.reason)}. "
-            f"{escape(table.way_out)}",
-            soft_wrap=True,
+            f"{escape(table.way_out)}"
         )
     if (oldest := facts.oldest_open) is not None:
         console.print(
             f"oldest open transaction: {oldest.xid} of {escape(oldest.username or '?')}, "
             f"{_seconds(oldest.open_seconds)}, {counted(oldest.rows, 'row')}; its rows come with "
-            "its COMMIT",
-            soft_wrap=True,
+            "its COMMIT"
         )
     working = ", ".join(facts.holders) or "no process"
-    console.print(f"at work now: {escape(working)}", soft_wrap=True)
+    console.print(f"at work now: {escape(working)}")
 
 
 def _seconds(seconds: float | None) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from cdc_core.errors import ConfigError
@@ -18,6 +17,7 @@ from pipelines.commands.shared import (
     EXIT_TABLES_FAILED,
     ConfigOption,
     JsonOption,
+    err,
     listing,
     opened,
     out,
@@ -59,8 +59,6 @@ def windows(
 
     --since and --until select windows by the time of their ends. Windows without changes of
     captured tables are marked idle.
-
-    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.records.windows(
@@ -98,17 +96,15 @@ def windows(
     for one in found:
         if behind.get(one.ordinal):
             out().print(
-                f"[yellow]{one.window.key}[/] is not applied to {', '.join(behind[one.ordinal])}: `redolake status` says why",
-                soft_wrap=True,
+                f"[yellow]{one.window.key}[/] is not applied to {', '.join(behind[one.ordinal])}: `redolake status` says why"
             )
         if one.inexact:
             out().print(
                 f"[yellow]{one.window.key}[/]: commits of {', '.join(one.inexact.tables)} from "
-                f"SCN {one.inexact.scn} on arrived late, with window {one.inexact.window}",
-                soft_wrap=True,
+                f"SCN {one.inexact.scn} on arrived late, with window {one.inexact.window}"
             )
         if one.last_error:
-            out().print(f"[red]{one.window.key}[/]: {escape(one.last_error)}", soft_wrap=True)
+            out().print(f"[red]{one.window.key}[/]: {escape(one.last_error)}")
 
 
 def at(
@@ -159,8 +155,6 @@ def at(
 
     A time means the last window that ended at or before it. A table without such a version (paused
     earlier, or ahead by an ad hoc snapshot) is listed with the reason, and the exit code is 1.
-
-    The JSON keys are stable; see the reference page "What --json prints".
     """
     is_json = json or form == "json"
     with opened(config, oracle=False) as pipeline:
@@ -176,12 +170,12 @@ def at(
         print_json(asdict(found))
     elif statements:
         for one in statements:
-            out().print(one, soft_wrap=True, highlight=False, markup=False)
+            out().print(one, highlight=False, markup=False)
     else:
         _show_cut(found)
     if found.left_out:
         if not is_json:
-            console = Console(stderr=True, soft_wrap=True, highlight=False) if statements else out()
+            console = err() if statements else out()
             show_left_out("in this cut", found.left_out, console)
         raise typer.Exit(EXIT_TABLES_FAILED)
 
@@ -213,8 +207,6 @@ def signals(
     """List signals: the request, its time, its state, and why one was rejected.
 
     A snapshot is running until all its chunks are applied; then it is done.
-
-    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.records.signals()[-limit:]
@@ -236,7 +228,7 @@ def signals(
     out().print(table if found else "No signals.")
     for one in found:
         if one.reason:
-            out().print(f"[red]{escape(one.id)}[/]: {escape(one.reason)}", soft_wrap=True)
+            out().print(f"[red]{escape(one.id)}[/]: {escape(one.reason)}")
 
 
 def notifications(

@@ -36,8 +36,6 @@ def maintain(
     and clustering, and removes files that only old versions use (VACUUM). `redolake run --loop` and
     Dagster do this once a day; if you use neither, run it from cron. Exits with code 1 if it could
     not maintain a table; it still maintains the others.
-
-    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config, oracle=False) as pipeline:
         found = list(pipeline.maintain(tables_of(table)))

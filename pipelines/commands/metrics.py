@@ -79,7 +79,7 @@ def _give(pipelines: Mapping[str, Pipeline], *, once: bool, port: int | None) ->
         return
     chosen = port or how.port or DEFAULT_PORT
     with served(sources, address=how.address, port=chosen):
-        out().print(f"http://{how.address}:{chosen}/metrics, until Ctrl-C", soft_wrap=True)
+        out().print(f"http://{how.address}:{chosen}/metrics, until Ctrl-C")
         threading.Event().wait()
 
 

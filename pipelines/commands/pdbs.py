@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperCommand
 
@@ -24,6 +23,7 @@ from cdc_core.errors import CdcError, ConfigError
 from cdc_core.model.identifiers import container_name
 from pipelines.commands.shared import (
     EXIT_ERROR,
+    err,
     opened,
     out,
     print_error,
@@ -95,7 +95,7 @@ def all_opened(names: Sequence[str], file: SourceFile) -> Iterator[dict[str, Pip
 
 def print_stopped(name: str, error: CdcError) -> None:
     """Say which pluggable database an error is about, on standard error."""
-    Console(stderr=True, highlight=False).print(f"[bold]{escape(name)}[/] stopped:")
+    err().print(f"[bold]{escape(name)}[/] stopped:")
     print_error(error)
 
 

@@ -44,8 +44,6 @@ def plan(table: TablesOption = None, config: ConfigOption = None, json: JsonOpti
 
     --table plans new snapshots of these tables. The command cuts tables as a snapshot would, so it
     may read and sort keys.
-
-    The JSON keys are stable; see the reference page "What --json prints".
     """
     if logging.getLogger("cdc_core").level == logging.INFO:
         logging.getLogger("cdc_core").setLevel(logging.WARNING)  # its steps are not the source's
@@ -75,19 +73,19 @@ def show_plan(found: WorkPlan, console: Console) -> None:
     if found.snapshot.tables:
         _show_snapshot(found.snapshot, console)
     for line in (*_windows_lines(found.windows, found.headroom), *_headroom_line(found.headroom)):
-        console.print(line, soft_wrap=True)
+        console.print(line)
     first, *others = found.risks or ("nothing at this pace",)
-    console.print(f"[bold]What breaks first:[/] {escape(first)}", soft_wrap=True)
+    console.print(f"[bold]What breaks first:[/] {escape(first)}")
     for one in others:
-        console.print(f"  then {escape(one)}", soft_wrap=True)
+        console.print(f"  then {escape(one)}")
 
 
 def _show_run(found: RunPlan, console: Console) -> None:
-    console.print(f"start: {found.decision}", soft_wrap=True)
+    console.print(f"start: {found.decision}")
     if found.decision.hint:
-        console.print(f"  {escape(found.decision.hint)}", soft_wrap=True)
+        console.print(f"  {escape(found.decision.hint)}")
     for one in found.tables:
-        console.print(f"{one.table} {escape(one.said)}", soft_wrap=True)
+        console.print(f"{one.table} {escape(one.said)}")
     if not found.tables:
         console.print("tables: no change")
 
@@ -138,15 +136,13 @@ def _show_snapshot(found: SnapshotEstimate, console: Console) -> None:
     console.print(table)
     for one in found.tables:
         if one.trouble is not None:
-            console.print(
-                f"[red]{one.table}[/] cannot be read: {escape(one.trouble)}", soft_wrap=True
-            )
+            console.print(f"[red]{one.table}[/] cannot be read: {escape(one.trouble)}")
     rate = (
         "no rate measured yet: the first chunk that is read gives one"
         if found.rows_per_second is None
         else f"{found.rows_per_second:,.0f} rows/s a session measured"
     )
-    console.print(f"{counted(found.sessions, 'session')}; {rate}", soft_wrap=True)
+    console.print(f"{counted(found.sessions, 'session')}; {rate}")
     _show_undo(found, console)
 
 
@@ -158,22 +154,17 @@ def _cells(one: TableEstimate) -> tuple[str, ...]:
 
 def _show_undo(found: SnapshotEstimate, console: Console) -> None:
     if found.undo_seconds is None:
-        console.print(
-            "UNDO_RETENTION cannot be seen: GRANT SELECT ON SYS.V_$PARAMETER", soft_wrap=True
-        )
+        console.print("UNDO_RETENTION cannot be seen: GRANT SELECT ON SYS.V_$PARAMETER")
         return
     if found.minutes is None:
-        console.print(
-            f"undo is kept for {found.undo_seconds} seconds (UNDO_RETENTION)", soft_wrap=True
-        )
+        console.print(f"undo is kept for {found.undo_seconds} seconds (UNDO_RETENTION)")
         return
     console.print(
         f"undo is kept for {found.undo_seconds} seconds (UNDO_RETENTION); reading takes "
-        f"{found.minutes * 60:,.0f}",
-        soft_wrap=True,
+        f"{found.minutes * 60:,.0f}"
     )
     for one in found.beyond_undo:
-        console.print(f"[yellow]{one.table}[/] {_beyond_undo(one)}", soft_wrap=True)
+        console.print(f"[yellow]{one.table}[/] {_beyond_undo(one)}")
 
 
 def _beyond_undo(one: TableEstimate) -> str:

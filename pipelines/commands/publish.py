@@ -17,10 +17,9 @@ def publish(config: ConfigOption = None) -> None:
     with opened(config, oracle=False) as pipeline:
         for one in pipeline.publish():
             what = one.table or one.topic
-            out().print(f"{what}: {counted(one.events, 'event')} published", soft_wrap=True)
+            out().print(f"{what}: {counted(one.events, 'event')} published")
             for generation in one.lost:
                 out().print(
                     f"The older change log of {one.table}, with the suffix .g{generation}, is "
-                    "gone: its last events may not have been published.",
-                    soft_wrap=True,
+                    "gone: its last events may not have been published."
                 )

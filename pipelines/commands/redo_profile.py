@@ -39,8 +39,6 @@ def redo_profile(
     The command counts landed redo rows and the approximate bytes of their text, without Oracle.
     Landing contains only rows of captured tables; for other tables, Redolake knows only the number
     of rows that LogMiner returned.
-
-    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.redo_profile(windows=windows)
@@ -57,16 +55,14 @@ def show_profile(found: RedoProfile, console: Console) -> None:
         return
     console.print(
         f"{counted(found.windows, 'window')} from SCN {found.scn_low} to {found.scn_high}: "
-        f"{counted(found.rows, 'landed redo row')}, about {found.bytes:,} bytes",
-        soft_wrap=True,
+        f"{counted(found.rows, 'landed redo row')}, about {found.bytes:,} bytes"
     )
     _show("table", found.grouped(lambda one: one.table), found, console)
     _show("user", found.grouped(lambda one: one.username or "unknown"), found, console)
     _show("operation", found.grouped(lambda one: one.operation), found, console)
     console.print(
         f"LogMiner gave {counted(found.rows_mined, 'row')}, ends of transactions among them. Rows "
-        "of tables that are not captured never land, and are not in these tables.",
-        soft_wrap=True,
+        "of tables that are not captured never land, and are not in these tables."
     )
 
 

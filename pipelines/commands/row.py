@@ -41,8 +41,6 @@ def row(
     Redolake reads the table's change log and mirror; it needs neither Oracle nor Spark. The command
     prints the row's values. Times are those of the database's host. A change of key is shown for
     both keys. Exits with code 1 if there never was such a row.
-
-    The JSON keys are stable; see the reference page "What --json prints".
     """
     from pipelines.row_life import life_of
     from redolake.reader import open as open_lake
@@ -73,7 +71,7 @@ def show_life(found: RowLife, console: Console) -> None:
     for one in found.changes:
         when = f"{one.committed:%Y-%m-%d %H:%M:%S}" if one.committed else "by a snapshot      "
         who = f"  {one.xid} {escape(one.username or '')}" if one.xid and not one.snapshot else ""
-        console.print(f"SCN {one.commit_scn}  {when}  {_WORDS[one.op]}{who}", soft_wrap=True)
+        console.print(f"SCN {one.commit_scn}  {when}  {_WORDS[one.op]}{who}")
         if said := said_of(one):
             console.print(f"    {escape(said)}")
     if found.now:

@@ -26,10 +26,7 @@ def show(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show a table's columns and every definition change that Redolake has captured.
-
-    The JSON keys are stable; see the reference page "What --json prints".
-    """
+    """Show a table's columns and every definition change that Redolake has captured."""
     named = TableId.parse(table)
     at = Scn(SCN_MAX if as_of is None else as_of)
     with opened(config, oracle=False) as pipeline:

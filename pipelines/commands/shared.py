@@ -67,7 +67,12 @@ TablesOption = Annotated[
     ),
 ]
 JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object and nothing else to standard output.")
+    bool,
+    typer.Option(
+        "--json",
+        help="Print one JSON object and nothing else to standard output. Its keys are stable; see "
+        'the reference page "What --json prints".',
+    ),
 ]
 
 
@@ -114,7 +119,7 @@ class ErrorReportingGroup(TyperGroup):
             print_error(unexpected(error))
             raise typer.Exit(EXIT_ERROR) from None
         except KeyboardInterrupt as stopped:
-            Console(stderr=True).print("Stopped. Run the same command to continue.")
+            err().print("Stopped. Run the same command to continue.")
             is_told = isinstance(stopped, Terminated)
             raise typer.Exit(EXIT_TERMINATED if is_told else EXIT_INTERRUPTED) from None
 
@@ -142,7 +147,7 @@ def unexpected(error: Exception) -> CdcError:
 
 def print_error(error: CdcError) -> None:
     """Print an error for people, on standard error."""
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    console = err()
     console.print(f"[bold red]Error:[/] {escape(error.what_happened)}")
     if error.hint:
         console.print(f"[bold]What to do:[/] {escape(error.hint)}")
@@ -210,7 +215,7 @@ def exit_if_tables_failed(pipeline: Pipeline, tables: list[TableId] | None = Non
     ]
     by_policy = [record for record in failed if record.asked_by == "policy"]
     failed = [record for record in failed if record not in by_policy]
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    console = err()
     for record in by_policy:
         console.print(f"[bold]{record.table} has left:[/] {escape(record.reason or '')}")
         console.print(escape(record.way_out or ""))
@@ -226,7 +231,7 @@ def exit_unless_finished(pipeline: Pipeline, tables: list[TableId] | None = None
     (:func:`exit_if_tables_failed`); print what is left and which command continues."""
     chunks, windows = pipeline.left_behind(tables)
     if left := _left(chunks, windows):
-        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        console = err()
         console.print(f"[bold red]Not finished:[/] {escape(left)}")
         console.print(
             "[bold]What to do:[/] `redolake run` continues. Anything still left then waits for "
@@ -268,11 +273,21 @@ def listing(*columns: str, right: Collection[str] = (), title: str | None = None
     return table
 
 
-def out(*, wraps: bool | None = None) -> Console:
-    """The console for results.
+class LineConsole(Console):
+    """Prints a sentence as one line, however narrow the terminal: for what reads it behind a pipe,
+    and for whoever copies a command from it."""
 
-    Args:
-        wraps: Break lines at the width, for a report. By default on a terminal only: into a pipe or
-            a file, a sentence is one line, for what reads it there.
-    """
-    return Console(soft_wrap=not (sys.stdout.isatty() if wraps is None else wraps), highlight=False)
+    def print(self, *objects: Any, soft_wrap: bool | None = None, **how: Any) -> None:
+        """Print texts, each as one line, or a table."""
+        is_line = self.soft_wrap or all(isinstance(one, str) for one in objects)
+        super().print(*objects, soft_wrap=is_line if soft_wrap is None else soft_wrap, **how)
+
+
+def out() -> Console:
+    """The console for results. A table is as wide as a terminal, elsewhere as it needs to be."""
+    return LineConsole(soft_wrap=not sys.stdout.isatty(), highlight=False)
+
+
+def err() -> Console:
+    """The console for errors, and for what is said beside results."""
+    return LineConsole(stderr=True, soft_wrap=True, highlight=False)

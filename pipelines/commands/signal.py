@@ -187,7 +187,7 @@ def _send(
             told = "waits for the snapshots sensor or for `redolake run`"
         else:
             told = "was sent before, and is taken once; `redolake signals` shows its state"
-        out().print(f"signal {signal.id} {told}", soft_wrap=True)
+        out().print(f"signal {signal.id} {told}")
 
 
 def _why_unread(error: OSError | ValueError) -> str:

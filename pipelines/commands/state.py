@@ -29,8 +29,6 @@ def rebuild(
 
     Stop the loop or the sensors of the source first. Pending signals and the tables that patterns
     matched are not recovered: send the signals again; the next run evaluates the patterns.
-
-    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config, oracle=False) as pipeline:
         found = pipeline.rebuild_state(replace=replace, dry_run=dry_run)
@@ -55,7 +53,7 @@ def show_rebuilt(found: StateRebuilt, console: Console) -> None:
         position = "no position yet" if table.mirror_scn is None else f"SCN {table.mirror_scn}"
         console.print(f"{table.table}: {table.state}, {position}", markup=False)
     for remark in found.remarks:
-        console.print(remark, soft_wrap=True, markup=False)
+        console.print(remark, markup=False)
     if found.is_written:
         console.print("The metadata store is rebuilt; `redolake run` continues from here.")
     else:

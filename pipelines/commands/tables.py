@@ -30,10 +30,7 @@ NamesArgument = Annotated[
 
 
 def list_tables(config: ConfigOption = None, json: JsonOption = False) -> None:
-    """List every table with its state, since when, why, and what to do.
-
-    The JSON keys are stable; see the reference page "What --json prints".
-    """
+    """List every table with its state, since when, why, and what to do."""
     with opened(config, oracle=False) as pipeline:
         found = pipeline.status(ask_oracle=False).tables
     if json:
@@ -48,8 +45,6 @@ def find(config: ConfigOption = None, json: JsonOption = False) -> None:
 
     Every run does this automatically. Reload Dagster's code location afterwards, so that it shows
     new tables.
-
-    The JSON keys are stable; see the reference page "What --json prints".
     """
     with opened(config) as pipeline:
         found = pipeline.find_tables()
@@ -72,7 +67,7 @@ def find(config: ConfigOption = None, json: JsonOption = False) -> None:
         without = ", ".join(one.columns_exclude)
         columns = f"captured without {without}" if without else "captured"
         what = f"left out: {one.left_out}" if one.left_out else columns
-        console.print(f"{one.table}: {what}", soft_wrap=True, markup=False)
+        console.print(f"{one.table}: {what}", markup=False)
 
 
 def add(tables: NamesArgument, config: ConfigOption = None) -> None:
@@ -182,11 +177,11 @@ def purge_column(
     if found.vacuum:
         console.print("Older Delta versions contain the values until VACUUM removes their files:")
         for folder in found.vacuum:
-            console.print(f"  VACUUM delta.`{folder}` RETAIN 168 HOURS", soft_wrap=True)
+            console.print(f"  VACUUM delta.`{folder}` RETAIN 168 HOURS")
     if found.landing:
         console.print("Earlier landing files contain them until you delete these folders:")
         for folder in found.landing:
-            console.print(f"  {folder}", soft_wrap=True)
+            console.print(f"  {folder}")
 
 
 def quarantine(
@@ -208,7 +203,7 @@ def quarantine(
         folders = pipeline.purge_quarantine(TableId.parse(table)) if purge else []
     console = out()
     for (operation, reason), rows in found.items():
-        console.print(f"{rows:,} {operation}: {escape(reason)}", soft_wrap=True)
+        console.print(f"{rows:,} {operation}: {escape(reason)}")
     if not found:
         console.print(f"no row of {table} is in quarantine")
     if folders:
@@ -217,7 +212,7 @@ def quarantine(
             "their files:"
         )
         for folder in folders:
-            console.print(f"  VACUUM delta.`{folder}` RETAIN 168 HOURS", soft_wrap=True)
+            console.print(f"  VACUUM delta.`{folder}` RETAIN 168 HOURS")
 
 
 def events(

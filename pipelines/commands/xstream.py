@@ -38,4 +38,4 @@ def record(
     """
     with opened(config) as pipeline:
         count = pipeline.record_redo(folder, low=from_scn)
-    out().print(f"{counted(count, 'LCR')} recorded into {folder}", soft_wrap=True)
+    out().print(f"{counted(count, 'LCR')} recorded into {folder}")

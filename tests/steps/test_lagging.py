@@ -9,11 +9,11 @@ from pathlib import Path
 
 import oracledb
 import pytest
-from rich.console import Console
 
 from cdc_core.model.lag import LagFacts, explain_lag
 from oracle_embedded.database import ADMIN
 from pipelines.commands.lag import as_json, show_lag, show_work
+from pipelines.commands.shared import LineConsole
 from tests.oracle.embedded import OWNER, PASSWORDS, Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of, table_id
@@ -121,7 +121,7 @@ def test_each_stretch_is_named_when_it_is_the_longest(oracle: Oracle, tmp_path: 
         assert brought == {f"{OWNER}.T": 4}, "those of the change log"
         assert len([op for op in source.ops("T") if op == "c"]) == 4
         written = io.StringIO()
-        shown = Console(file=written, width=200)
+        shown = LineConsole(file=written, width=200)
         show_lag(facts, verdict, shown)
         show_work(facts, shown)
         text = written.getvalue()

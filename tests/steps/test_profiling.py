@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from rich.console import Console
 
 from pipelines.commands.redo_profile import show_profile
+from pipelines.commands.shared import LineConsole
 from tests.oracle.embedded import OWNER, Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import source_of
@@ -60,7 +60,7 @@ def test_rows_and_bytes_are_those_that_were_written(oracle: Oracle, tmp_path: Pa
         assert (newest.windows, newest.rows) == (1, 4)
 
         shown = io.StringIO()
-        show_profile(found, Console(file=shown, width=160))
+        show_profile(found, LineConsole(file=shown, width=160))
         text = shown.getvalue()
         assert "10 landed redo rows" in text
         assert f"{OWNER}.T" in text

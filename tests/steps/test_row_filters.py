@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from pydantic import ValidationError
-from rich.console import Console
 
 from cdc_core.model.chunks import AD_HOC
 from cdc_core.steps import Pipeline
 from pipelines.commands.inspect import show_status
+from pipelines.commands.shared import LineConsole
 from tests.oracle.embedded import OWNER, Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, capturing, table_id
@@ -85,7 +85,7 @@ def test_a_filter_by_an_excluded_column(source: Source) -> None:
 
 def test_status_says_which_rows_are_read_and_how_far_it_is(source: Source) -> None:
     begin(source, "STATE = 'new'")
-    console = Console(record=True, width=200)
+    console = LineConsole(record=True, width=200)
     source.pipeline.start_snapshot([table_id("T")])
     show_status(source.pipeline.status(ask_oracle=False), console)
     text = console.export_text()
