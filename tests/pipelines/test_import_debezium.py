@@ -22,7 +22,7 @@ from pipelines.debezium.checking import _passes
 from pipelines.debezium.connector_file import read_connector
 from pipelines.debezium.converting import Imported, Outcome, imported
 from pipelines.debezium.expressions import columns, listed, table_name
-from pipelines.debezium.properties import PROPERTIES, Verdict, all_names, property_named
+from pipelines.debezium.properties import PROPERTIES, Verdict, property_named
 from pipelines.debezium.words import NOT_OFFERED, SIGNALS, SNAPSHOT_MODES
 from tests.oracle.embedded import CAPTURE, Oracle
 from tests.oracle.fixtures import oracle_with
@@ -60,7 +60,7 @@ def said(made: Imported, name: str) -> list[tuple[Outcome, str]]:
 
 
 def test_each_property_is_answered_once_and_by_options_that_exist() -> None:
-    names = list(all_names())
+    names = [name for one in PROPERTIES for name in one.names]
     assert len(names) == len(set(names)) > 175
     known = {one.path for one in options()}
     assert {option for one in PROPERTIES for option in one.options} <= known
