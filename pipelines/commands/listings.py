@@ -43,7 +43,7 @@ STATE_COLOURS = {
 MomentOption = Annotated[
     str | None, typer.Option(metavar="TIME", help="UTC, for example 2026-11-22T15:00.")
 ]
-CutForm = Literal["text", "json", "spark", "duckdb", "trino"]
+CutForm = Literal["text", "spark", "duckdb", "trino"]
 LimitOption = Annotated[int, typer.Option("--limit", min=1, help="How many, the newest ones.")]
 
 
@@ -119,7 +119,7 @@ def at(
         CutForm,
         typer.Option(
             "--format",
-            help="Output format; the last three print a view of each table in the engine's SQL.",
+            help="text, or a view of each table in the SQL of spark, duckdb or trino.",
         ),
     ] = "text",
     tables: Annotated[
@@ -156,17 +156,14 @@ def at(
     A time means the last window that ended at or before it. A table without such a version (paused
     earlier, or ahead by an ad hoc snapshot) is listed with the reason, and the exit code is 1.
     """
-    is_json = json or form == "json"
     with opened(config, oracle=False) as pipeline:
         found = pipeline.cut_at(_scn_at(pipeline, moment))
         if create is not None:
             found = pipeline.create_duckdb_views(found, create)
         statements = (
-            pipeline.cut_sql(found, form, view=views, table=tables)
-            if form in ("spark", "duckdb", "trino")
-            else ()
+            () if form == "text" else pipeline.cut_sql(found, form, view=views, table=tables)
         )
-    if is_json:
+    if json:
         print_json(asdict(found))
     elif statements:
         for one in statements:
@@ -174,7 +171,7 @@ def at(
     else:
         _show_cut(found)
     if found.left_out:
-        if not is_json:
+        if not json:
             console = err() if statements else out()
             show_left_out("in this cut", found.left_out, console)
         raise typer.Exit(EXIT_TABLES_FAILED)
