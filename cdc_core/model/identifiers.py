@@ -19,6 +19,7 @@ EXPRESSION = "re:"
 _PART = re.compile(r'"([^"]+)"|([^".]+)')
 _LOWERABLE = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9]")
+_UNUSABLE = re.compile(r'["\x00\r\n\ud800-\udfff]')
 IDENTIFIER_BYTES_MAX = 128
 """Oracle's longest identifier since 12.2."""
 
@@ -127,9 +128,10 @@ def check_identifier(name: str) -> str:
     """Return ``name`` if Oracle could hold it as a quoted identifier.
 
     Raises:
-        ConfigError: It is empty, too long, or holds a double quote, NUL or line break.
+        ConfigError: It is empty, too long, or holds a double quote, NUL, a line break, or half a
+            character.
     """
-    if not name or len(name.encode()) > IDENTIFIER_BYTES_MAX or re.search(r'["\x00\r\n]', name):
+    if not name or _UNUSABLE.search(name) or len(name.encode()) > IDENTIFIER_BYTES_MAX:
         raise ConfigError(
             "this is not an Oracle identifier",
             hint=f"Use 1 to {IDENTIFIER_BYTES_MAX} bytes without double quotes and line breaks.",

@@ -16,7 +16,13 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from cdc_core.change_reader import OpenReader, Recorder
 from cdc_core.config import SourceConfig
-from cdc_core.errors import CdcError, ConfigError, LeaseHeldError, OvertakenError
+from cdc_core.errors import (
+    CdcError,
+    ConfigError,
+    LeaseHeldError,
+    OvertakenError,
+    TransientError,
+)
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.leases import CARRIERS
 from cdc_core.leases import holders as holders_of
@@ -494,9 +500,9 @@ class Pipeline(Context):
         return looking_again(partial(self._everything, until))
 
     def _everything(self, until: int | None) -> Iterator[StepReport]:
-        yield from self._with_windows(self.run_snapshot(), until)
+        yield from self._chunks(until)
         self.take_signals()
-        yield from self._with_windows(self.run_snapshot(), until)
+        yield from self._chunks(until)
         yield from self.run_windows(until=until)
         if captured_signal_table(self) is not None:  # the windows may have brought some
             self.take_signals()
@@ -505,10 +511,24 @@ class Pipeline(Context):
             record.state == "snapshotting" or (record.state == "ready" and record.awaits_rows)
             for record in self.records.tables()
         ):
-            yield from self._with_windows(self.run_snapshot(), until)
+            yield from self._chunks(until)
             yield from self.run_windows(until=until)
             if self.pending_chunks() == before:
                 return
+
+    def _chunks(self, until: int | None) -> Iterator[StepReport]:
+        """Carry the chunks that wait. What stops them for now, such as a limit of Oracle's for one
+        query, keeps no window from the tables that have their rows: it is raised behind these."""
+        try:
+            yield from self._with_windows(self.run_snapshot(), until)
+        except LeaseHeldError:
+            raise
+        except TransientError as error:
+            if all(record.state != "ready" for record in self.records.tables()):
+                raise
+            _LOG.warning("windows go on without the chunks: %s", error)
+            yield from self.run_windows(until=until)
+            raise
 
     def _with_windows(
         self, chunks: Iterator[StepReport], until: int | None

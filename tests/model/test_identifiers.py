@@ -50,7 +50,7 @@ def test_plain_names_are_printed_as_before() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["HR", "HR.", ".EMP", "A.B.C", 'HR."', 'HR.""', 'H"R.EMP', "HR.A B"]
+    "text", ["HR", "HR.", ".EMP", "A.B.C", 'HR."', 'HR.""', 'H"R.EMP', "HR.A B", 'HR."A\udcc3"']
 )
 def test_what_is_no_name_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):

@@ -23,6 +23,7 @@ from cdc_core.errors import (
     LeaseHeldError,
     OracleUnavailableError,
     StoreUnavailableError,
+    TransientError,
 )
 from cdc_core.landing import store_parquet
 from cdc_core.landing.store_parquet import _HashedFile
@@ -213,6 +214,24 @@ def test_a_database_that_lets_nobody_in_is_waited_for(
     source.close()
     source.run()
     check_whole(source)
+
+
+def test_chunks_that_cannot_be_read_now_keep_no_window_from_the_others(
+    oracle: Oracle, source: Source
+) -> None:
+    """A profile's limit ends each query of a large table: redo must not age meanwhile."""
+    source.run()
+    source.pipeline.start_snapshot([table_id("TWO")])
+    change(oracle)
+    fault = Fault(FaultKind.ORA_ERROR, FaultEvent.FETCH, '"TWO"', times=0, code=2395)
+    oracle.server.faults.arm(fault)
+    for _ in range(2):
+        with pytest.raises(TransientError, match="a limit of the database for one call"):
+            source.run()
+    assert {value for _, value in source.lake.image(table_id("ONE"))} == {"b"}
+    oracle.server.faults.disarm_all()
+    source.run()
+    source.check_current(*NAMES)
 
 
 @pytest.mark.parametrize("code", [1555, 8103])
