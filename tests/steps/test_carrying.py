@@ -12,7 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cdc_core.errors import LakeError, SnapshotPausedError, TableStoppedError, WindowFirstError
+from cdc_core.errors import (
+    LakeError,
+    SnapshotPausedError,
+    TableStoppedError,
+    TransientError,
+    WindowFirstError,
+)
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
@@ -242,3 +248,12 @@ def test_each_chunk_is_carried_once_whatever_the_steps_take(recorder: Recorder, 
 
 def _meet(barrier: threading.Barrier) -> None:
     barrier.wait(SECONDS)
+
+
+def test_a_table_whose_query_is_ended_for_now_waits_alone(recorder: Recorder) -> None:
+    """By a limit of a profile, which smaller tables do not meet."""
+    limit = TransientError("a limit of the database for one call was reached")
+    recorder.hooks[named("read", "A", 1)] = failing(limit)
+    until(TransientError, carry(recorder, [*chunks("A", 4), *chunks("B", 3)]))
+    assert of("apply B", recorder.done) == [named("apply", "B", number) for number in range(3)]
+    assert of("apply A", recorder.done) == [named("apply", "A", 0)]

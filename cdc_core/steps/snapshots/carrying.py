@@ -18,7 +18,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, islice
 from queue import SimpleQueue
 
-from cdc_core.errors import SnapshotPausedError, TableStoppedError, WindowFirstError
+from cdc_core.errors import (
+    SnapshotPausedError,
+    TableStoppedError,
+    TransientError,
+    WindowFirstError,
+)
 from cdc_core.model.chunks import ChunkKey
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.reports import StepReport
@@ -43,7 +48,8 @@ def carry_chunks(
     finished step.
 
     A table that is stopped by its own trouble yields that, and one whose chunk needs a window
-    first, or is paused, waits; the others go on. Without ``leaves_tables``, that is an error too.
+    first, or is paused, waits, as does one whose query Oracle ends for now; the others go on.
+    Without ``leaves_tables``, that is an error too.
 
     Raises:
         CdcError: A step failed: the first error, after the steps that were going on have ended. If
@@ -65,7 +71,11 @@ def carry_chunks(
                     elif board.leave(key.table, and_landed=_is_over(error) and not reads):
                         _say(key.table, error, finished)
                 except BaseException as error:
-                    board.fail(error, ends_applying=not (reads and isinstance(error, Exception)))
+                    if leaves_tables and type(error) is TransientError:
+                        board.postpone(key.table, error)
+                    else:
+                        is_of_all = not (reads and isinstance(error, Exception))
+                        board.fail(error, ends_applying=is_of_all)
                 finally:
                     board.ended(key, has_landed=has_landed)
         finally:
@@ -83,8 +93,8 @@ def carry_chunks(
                 yield report
     finally:
         board.stop()
-    if board.error is not None:
-        raise board.error
+    if (error := board.error or board.postponed) is not None:
+        raise error
 
 
 def _is_over(error: Exception) -> bool:
@@ -118,6 +128,7 @@ class _Board:
         self._changed = threading.Condition()
         self._is_stopped = False
         self.error: BaseException | None = None
+        self.postponed: Exception | None = None
 
     def next_unread(self) -> ChunkKey | None:
         """The next chunk to read, of the table with the fewest under way among those that are
@@ -175,6 +186,12 @@ class _Board:
             is_new = table not in self._left
             self._left.add(table)
             return is_new
+
+    def postpone(self, table: TableId, error: Exception) -> None:
+        """Read no more chunks of a table for now; the error is told when the others are done."""
+        self.leave(table, and_landed=False)
+        with self._changed:
+            self.postponed = self.postponed or error
 
     def fail(self, error: BaseException, *, ends_applying: bool) -> None:
         """Begin no more reading, and perhaps no more applying."""
