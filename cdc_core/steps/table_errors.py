@@ -25,6 +25,7 @@ from cdc_core.errors import (
     SnapshotTooOldError,
     SparkMemoryError,
     SparkUnavailableError,
+    StoreUnavailableError,
     TableStoppedError,
     UnsupportedTypeError,
 )
@@ -75,7 +76,12 @@ def stop_table(
 ) -> StreamEnd | None:
     """Let a table fail in the lake, at the SCN that its mirror shows, while its redo goes on being
     captured. None where another process has brought the table on since it stood as ``failed_as``:
-    the error is then about what was."""
+    the error is then about what was.
+
+    Raises:
+        StoreUnavailableError: The lake has none of the source's tables: it is about no table.
+    """
+    _refuse_lost_lake(ctx, error)
     way_out = way_back(table, error)
     trouble = next((one for kind, one in _TROUBLES if isinstance(error, kind)), None)
     end = StreamEnd(table, scn, error.what_happened, way_out, trouble)
@@ -86,6 +92,28 @@ def stop_table(
     _LOG.warning("table stopped table=%s scn=%d reason=%s", table, scn, error.message)
     _TRACEBACKS.debug("table stopped table=%s", table, exc_info=error)
     return end
+
+
+def _refuse_lost_lake(ctx: Context, error: CdcError) -> None:
+    """A disk that is not mounted has an empty folder in its place: each table would fail in
+    turn."""
+    if not isinstance(error, LakeError):
+        return
+    begun = [one for one in ctx.store.tables.all() if one.is_captured and one.mirror_scn]
+    if len(begun) > 1 and all(_has_no_folders(ctx, one) for one in begun):
+        raise StoreUnavailableError(
+            "the lake has none of the source's Delta tables",
+            hint="Mount the disk or share of lake.path; windows then go on. If somebody removed the "
+            f"tables, `redolake table rebuild --from-landing {ANY_TABLE}` writes each.",
+            path=ctx.config.lake.path,
+        ) from error
+
+
+def _has_no_folders(ctx: Context, record: TableRecord) -> bool:
+    try:
+        return all(names is None for names in ctx.table_lake(record).missing_files().values())
+    except LakeError:  # a damaged log is one
+        return False
 
 
 def again_alone(
@@ -119,6 +147,8 @@ def stop_failed(
     """Stop the tables that an error was about, at ``scn``, as long as they stand as they did
     ``before``. What stops all of several tables is not about one of them, and is raised."""
     failed = {table: error for table, error in done.items() if isinstance(error, CdcError)}
+    for error in failed.values():
+        _refuse_lost_lake(ctx, error)
     if (
         len(failed) > 1
         and len(failed) == len(done)

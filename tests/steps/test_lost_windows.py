@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from cdc_core.config import LakeConfig
+from cdc_core.errors import StoreUnavailableError
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
 from cdc_core.model.scn import Scn
@@ -282,3 +283,31 @@ def test_a_snapshot_without_rows_has_no_commit_that_could_be_lost(source: Source
     change(source, "INSERT INTO ONE VALUES (3, 'c')")
     assert source.record("ONE").reason is None
     assert rows(source, "mirror", '"ID", "NOTE"') == [(1, "a"), (2, "b"), (3, "c")]
+
+
+@pytest.mark.parametrize("changed", [("ONE",), ("ONE", "TWO")])
+def test_a_lake_that_is_not_mounted_stops_no_table(
+    oracle: Oracle, tmp_path: Path, changed: tuple[str, ...]
+) -> None:
+    """After a restart of the machine an empty folder stands in the place of the disk."""
+    oracle.run("CREATE TABLE TWO (ID NUMBER(9) PRIMARY KEY, NOTE VARCHAR2(20))")
+    with source_of(oracle, tmp_path, "ONE", "TWO", capture={"close_at": "online"}) as source:
+        source.lake = cast("MemoryLake", FolderLake())
+        source.run()
+        change(source, "INSERT INTO ONE VALUES (10, 'x')", "INSERT INTO TWO VALUES (1, 'x')")
+        lake, away = Path(source.pipeline.config.lake.path), tmp_path / "away"
+        source.close()
+        lake.rename(away)
+        lake.mkdir()
+        oracle.run(*(f"INSERT INTO {name} VALUES (11, 'y')" for name in changed))
+        for _ in range(2):
+            with pytest.raises(StoreUnavailableError, match="none of the source's Delta tables"):
+                source.windows()
+            source.close()
+        assert {source.record(name).state for name in ("ONE", "TWO")} == {"ready"}
+        source.close()
+        shutil.rmtree(lake)
+        away.rename(lake)
+        source.windows()
+        found = rows(source, "mirror", "ID, NOTE")
+    assert found == [(0, "first"), (1, "first"), (2, "first"), (10, "x"), (11, "y")]
