@@ -526,7 +526,7 @@ class Pipeline(Context):
         except TransientError as error:
             if all(record.state != "ready" for record in self.records.tables()):
                 raise
-            _LOG.warning("windows go on without the chunks: %s", error)
+            _LOG.warning("windows continue without the chunks: %s", error)
             yield from self.run_windows(until=until)
             raise
 

@@ -103,7 +103,7 @@ def _refuse_lost_lake(ctx: Context, error: CdcError) -> None:
     if len(begun) > 1 and all(_has_no_folders(ctx, one) for one in begun):
         raise StoreUnavailableError(
             "the lake has none of the source's Delta tables",
-            hint="Mount the disk or share of lake.path; windows then go on. If somebody removed the "
+            hint="Mount the disk or share of lake.path; windows then continue. If somebody removed the "
             f"tables, `redolake table rebuild --from-landing {ANY_TABLE}` writes each.",
             path=ctx.config.lake.path,
         ) from error
