@@ -54,6 +54,7 @@ def test_a_wheel_holds_its_packages_whole_and_no_other(
         ("redolake", "redolake/py.typed"),
         ("redolake", "cdc_core/state/migrations/script.py.mako"),
         ("redolake", "pipelines/dagster.yaml"),
+        ("redolake", "pipelines/debezium/properties.csv"),
         ("redolake_oracle_embedded", "oracle_embedded/py.typed"),
     ],
 )
