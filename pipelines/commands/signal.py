@@ -34,12 +34,6 @@ TablesArgument = Annotated[
 
 def execute_snapshot(
     tables: TablesArgument = None,
-    table: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--table", "-t", metavar="OWNER.TABLE", help="The same as naming it without --table."
-        ),
-    ] = None,
     condition: ConditionOption = None,
     blocking: Annotated[
         bool,
@@ -65,7 +59,7 @@ def execute_snapshot(
     The command stores the request in the metadata store. The snapshots sensor in Dagster, or
     `redolake run`, processes it once.
     """
-    named = list(dict.fromkeys(map(_as_written, [*(tables or []), *(table or [])])))
+    named = list(dict.fromkeys(map(_as_written, tables or [])))
     if not named:
         raise ConfigError(
             "no table was named", hint="Write `redolake signal execute-snapshot OWNER.TABLE`."

@@ -49,7 +49,7 @@ def test_hints_name_the_table_that_a_command_needs() -> None:
     [
         pytest.param("run --loop --every 300", None, id="options with values"),
         pytest.param("--debug run", None, id="an option of the program itself"),
-        pytest.param("signal execute-snapshot --table SHOP.ORDERS", None, id="a sub-command"),
+        pytest.param("signal execute-snapshot --blocking SHOP.ORDERS", None, id="a sub-command"),
         pytest.param("replay 1000-2000", None, id="an argument"),
         pytest.param("rebuilt --table X", "no command redolake rebuilt", id="an unknown command"),
         pytest.param("signal stop", "no command redolake signal stop", id="an unknown sub-command"),

@@ -459,7 +459,7 @@ def test_events_are_a_query_to_run(source: StandIn) -> None:
 def test_signals_are_listed_with_what_became_of_them(source: StandIn) -> None:
     assert "No signals." in redolake("signals").stdout
     source.snapshotted()
-    redolake("signal", "execute-snapshot", "--table", "hr.jobs", "--id", "mine")
+    redolake("signal", "execute-snapshot", "hr.jobs", "--id", "mine")
     source.store.signals.take("mine")
     source.store.signals.finish("mine", state="rejected", reason="ORA-01722 [invalid number]")
     text = redolake("signals").stdout
@@ -488,10 +488,9 @@ def test_the_steps_do_not_bring_pandas() -> None:
     assert found.stdout.strip() == "False"
 
 
-@pytest.mark.parametrize("named", [["--table", "hr.jobs"], ["hr.jobs"], ["hr.jobs", "-t", "HR.JOBS"]], ids=["option", "bare", "both"])  # fmt: skip
-def test_a_signal_waits_in_the_store(source: StandIn, named: list[str]) -> None:
+def test_a_signal_waits_in_the_store(source: StandIn) -> None:
     source.snapshotted()
-    arguments = [*named, "--condition", "ID > 5", "--id", "mine"]
+    arguments = ["hr.jobs", "HR.JOBS", "--condition", "ID > 5", "--id", "mine"]
     result = redolake("signal", "execute-snapshot", *arguments)
     assert result.exit_code == 0
     (signal,) = source.store.signals.pending()
