@@ -268,9 +268,10 @@ def test_a_line_break_behind_the_password_is_told(
 
 
 def test_threads_that_log_in_at_once_send_a_refused_password_once(
-    oracle: Oracle, sent: list[str]
+    oracle: Oracle, sent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sessions of a snapshot, behind a rotation; ten failures lock an account."""
+    monkeypatch.setattr("cdc_core.oracle.refused_logins.TURN_SECONDS_MAX", 600)
     wrong = OracleConfig.model_validate(oracle.login(CAPTURE, "before the rotation"))
     with ThreadPoolExecutor(10) as pool:
         refused = [one.exception() for one in [pool.submit(connect, wrong) for _ in range(10)]]

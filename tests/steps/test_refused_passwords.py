@@ -142,6 +142,7 @@ def test_processes_that_log_in_at_once_send_a_refused_password_once(
     Each thread has the memory of a process of its own."""
     attempt = SimpleNamespace(attempt=lambda *what, **more: RefusedLogins().attempt(*what, **more))
     monkeypatch.setattr("cdc_core.oracle.session.REFUSED_LOGINS", attempt)
+    monkeypatch.setattr("cdc_core.oracle.refused_logins.TURN_SECONDS_MAX", 600)
     config = _config(oracle, tmp_path, "Before-the-rotation")
     url, together = config.state.url_with_password, threading.Barrier(12)
 
