@@ -53,7 +53,7 @@ STAYS: dict[str, tuple[str, ...]] = {
     ),
     f"{_STEPS}rebuilding.py::test_a_lost_mirror_comes_back": ("removed", "a-gap"),
     "tests/lake/test_late_commits.py::test_a_commit_that_comes_late_is_applied_where_it_belongs": (
-        "plain-spark",
+        "plain-auto",
         "marked-auto",
     ),
     "tests/invariants/test_rollbacks.py::test_a_lob_transaction_that_windows_cut_at_every_row_is_the_same": (

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tests.lake.conftest import Columns
     from tests.stage.landed import Row, Source
 
-pytestmark = pytest.mark.spark
-
 
 def _clob(name: str) -> Column:
     return Column(name, "CLOB", 4000, 0, None, None, nullable=True)
@@ -67,6 +65,7 @@ def _fields(folder: Path, schema: TableSchema) -> dict[str, str]:
     return {one.name: log.comments["after"].get(one.name, "") for one in names}
 
 
+@pytest.mark.spark
 @pytest.mark.slow
 def test_dropped_and_renamed_columns_give_their_names_away(
     open_lake: Callable[..., Lake],
@@ -159,6 +158,7 @@ def test_dropped_and_renamed_columns_give_their_names_away(
     assert [one.replay(lake).skipped for one in (earliest, window, last)] == [True] * 3
 
 
+@pytest.mark.spark
 @pytest.mark.slow
 def test_two_columns_swap_their_names_and_one_is_replaced(
     open_lake: Callable[..., Lake],
@@ -248,7 +248,6 @@ def test_two_columns_swap_their_names_and_one_is_replaced(
     assert mirror(held, hidden=True) == before
 
 
-@pytest.mark.spark(merges=False)
 def test_a_chunk_may_be_several_renames_ahead(
     open_lake: Callable[..., Lake],
     two: Source,

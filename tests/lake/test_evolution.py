@@ -215,7 +215,6 @@ def filled(source: Source, row: Callable[..., Row], lake: Lake) -> dict[int, str
     return ids
 
 
-@pytest.mark.spark(merges=False)
 def test_a_renamed_column_keeps_its_values_in_the_mirror(
     open_lake: Callable[..., Lake],
     source: Source,

@@ -108,11 +108,9 @@ def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Story]:
             yield Story(oracle, pipeline, lake)
 
 
-@pytest.mark.spark
-def test_a_history_shows_each_moment_as_oracle_did(story: Story, spark_process: None) -> None:
+def test_a_history_shows_each_moment_as_oracle_did(story: Story) -> None:
     """Changes of key, deletions and insertions again, several changes in a transaction, a TRUNCATE, a snapshot again, an old window
     again, and a new column."""
-    del spark_process
     story.carry()
     story.look()
     first = story.shown[0][0]

@@ -177,9 +177,8 @@ def test_each_change_comes_once_late_commits_and_snapshots_included(
             table.changes(since=position)
 
 
-@pytest.mark.spark
 def test_columns_that_were_renamed_are_read_under_the_names_of_their_time(
-    oracle: Oracle, config: SourceConfig, tmp_path: Path, spark_process: None
+    oracle: Oracle, config: SourceConfig, tmp_path: Path
 ) -> None:
     """The mirror has column mapping from there on; the change log keeps the first names."""
     with Pipeline(config) as pipeline:
