@@ -113,7 +113,7 @@ class VirtualUse:
     """One appearance of a view that is computed: filled into a temporary table before the statement
     runs.
 
-    ``filters`` are (column, operator, SQLite text of the value).
+    ``filters`` are (column, operator, SQLite text of the value), ``in`` with each value of a list.
     """
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oracle_embedded.api import OracleError
+from oracle_embedded.api import OracleError, OraType
 from oracle_embedded.engine.compile.aggregates import sort_text
 from oracle_embedded.engine.compile.calls import stored_call
 from oracle_embedded.engine.compile.compilation import Compilation, Rules
@@ -18,7 +18,7 @@ from oracle_embedded.engine.compile.from_items import (
 )
 from oracle_embedded.engine.compile.grouped import check_grouped, has_aggregate
 from oracle_embedded.engine.compile.grouping_sets import by_sets, union_of_sets
-from oracle_embedded.engine.compile.plan import OutputColumn, Plan, Sql
+from oracle_embedded.engine.compile.plan import OutputColumn, Plan, Sql, VirtualUse
 from oracle_embedded.engine.compile.policies import with_mask
 from oracle_embedded.engine.compile.rownum import (
     FLIPPED,
@@ -51,6 +51,8 @@ _SET_WORDS = {
 }
 _COMPOUND_MAX = 400
 """SQLite takes 500 queries in one chain."""
+_LISTED_MAX = 8
+"""Of how many values a view is told: it is asked for each of them apart."""
 
 
 def compile_select(state: Compilation, node: ast.Query, *, tells_places: bool = False) -> Plan:
@@ -404,30 +406,52 @@ def _push_down(state: Compilation, item: ast.Expr, scope: Scope) -> None:
         return
     if isinstance(item, ast.In) and len(item.items) == 1 and not item.negated:
         item = ast.Compare("=", item.operand, item.items[0])
+    if isinstance(item, ast.In) and 1 < len(item.items) <= _LISTED_MAX and not item.negated:
+        _push_list(state, item, scope)
     if not isinstance(item, ast.Compare) or item.op == "<>":
         return
     for column, op, other in (
         (item.left, item.op, item.right),
         (item.right, FLIPPED[item.op], item.left),
     ):
-        if not isinstance(column, ast.Column) or isinstance(
-            other, ast.Row | ast.Scalar | ast.Column
-        ):
-            continue
-        *qualifier, name = column.name
-        sources = [
-            source
-            for source in scope.sources
-            if name in source.columns and matches(source, tuple(qualifier))
-        ]
-        if len(sources) != 1 or sources[0].virtual is None or columns_in(other):
-            continue
-        kind = sources[0].columns[name].type
-        value = state.value(other, scope)
-        same = kind.family == value.family and not kind.is_char
-        if value.constant and (same or (value.family == "text" and kind.family == "number")):
-            text = convert(value, kind.family).text
-            sources[0].virtual.filters.append((name, op, text))
+        if (found := _filter_of(state, column, other, scope)) is not None:
+            virtual, name, text = found
+            virtual.filters.append((name, op, text))
+
+
+def _push_list(state: Compilation, item: ast.In, scope: Scope) -> None:
+    """Tell a view of the dictionary which texts of a column a list leaves."""
+    found = [_filter_of(state, item.operand, one, scope) for one in item.items]
+    told = [one for one in found if one is not None]
+    if len(told) < len(found):
+        return
+    virtual, column, _ = told[0]
+    kinds = {meta.name: meta.type for meta in virtual.view.columns}
+    if virtual.dictionary and kinds[column] == OraType.VARCHAR:
+        virtual.filters += [(column, "in", text) for _, _, text in told]
+
+
+def _filter_of(
+    state: Compilation, column: ast.Expr, other: ast.Expr, scope: Scope
+) -> tuple[VirtualUse, str, str] | None:
+    """The computed view that has a column, the column, and the constant that it is compared with,
+    as SQLite text."""
+    if not isinstance(column, ast.Column) or isinstance(other, ast.Row | ast.Scalar | ast.Column):
+        return None
+    *qualifier, name = column.name
+    sources = [
+        source
+        for source in scope.sources
+        if name in source.columns and matches(source, tuple(qualifier))
+    ]
+    if len(sources) != 1 or sources[0].virtual is None or columns_in(other):
+        return None
+    kind = sources[0].columns[name].type
+    value = state.value(other, scope)
+    same = kind.family == value.family and not kind.is_char
+    if value.constant and (same or (value.family == "text" and kind.family == "number")):
+        return sources[0].virtual, name, convert(value, kind.family).text
+    return None
 
 
 # --- select list ----------------------------------------------------------------------------------

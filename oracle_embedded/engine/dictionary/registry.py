@@ -29,9 +29,13 @@ class View:
     scn: int | None
     wanted: Mapping[str, str]
     """Columns that must have a value: rows with another need not be made."""
+    listed: Mapping[str, frozenset[str]]
+    """Columns that must have one of some values, likewise."""
 
     def wants(self, column: str, value: str) -> bool:
         """May rows be asked for that have this value?"""
+        if column in self.listed and value not in self.listed[column]:
+            return False
         return self.wanted.get(column, value) == value
 
     def definitions(self, named: str | None = None) -> Iterator[Definition]:
@@ -197,11 +201,18 @@ class Dictionary:
             for column, op, value in filters
             if op == "=" and column in texts and value is not None
         ]
+        listed: dict[str, frozenset[str]] = {}
+        for column, op, value in filters:
+            if op == "in" and column in texts:
+                own = frozenset(() if value is None else (value.decode(),))
+                listed[column] = listed.get(column, frozenset()) | own
         reader = _reader(tuple(columns[at] for at in read))
-        for row in item.make(View(session.database, session, scn, dict(wanted))):
+        for row in item.make(View(session.database, session, scn, dict(wanted), listed)):
             if prefix == "CDB":
                 row = {**row, "CON_ID": 1 if session.container == "CDB$ROOT" else 3}
             if wanted and any(str(row.get(column)) != value for column, value in wanted):
+                continue
+            if listed and any(row.get(column) not in values for column, values in listed.items()):
                 continue
             if self._visible(item, prefix, row, session):
                 yield reader(row)

@@ -230,3 +230,26 @@ def test_a_frame_has_binds_for_its_ends(
     assert " ".join(value for (value,) in found) == sums
     with pytest.raises(OracleError, match="ORA-01428: argument '-1'"):
         sql(query, -1, 0)
+
+
+@pytest.mark.parametrize(
+    ("condition", "names"),
+    [
+        ("object_type in ('TABLE', 'VIEW')", ["T", "V"]),
+        ("object_type in ('INDEX', null, 'TABLE')", ["T", "T_PK"]),
+        ("object_type in (:1, 'VIEW')", ["T_PK", "V"]),
+        ("object_type in ('TABLE', 'VIEW') and object_type in ('INDEX', 'TABLE')", ["T"]),
+        ("object_type not in ('INDEX', 'VIEW')", ["T"]),
+        ("object_type in ('INDEX', 'VIEW') or object_name = 'T'", ["T", "T_PK", "V"]),
+        ("(object_type, object_name) in (('TABLE', 'T'), ('VIEW', 'T'))", ["T"]),
+        ("object_type in ('TABLE', object_type)", ["T", "T_PK", "V"]),
+        ("exists (select 1 from user_objects i where i.object_type in ('INDEX', 'TYPE') and i.object_name like o.object_name || '%')", ["T", "T_PK"]),
+    ],
+)  # fmt: skip
+def test_a_list_leaves_the_rows_of_a_view_of_the_dictionary_that_have_one_of_its_values(
+    sql: Client, condition: str, names: list[str]
+) -> None:
+    sql("create table t (id number constraint t_pk primary key)")
+    sql("create view v as select id from t")
+    query = f"select object_name from user_objects o where {condition} order by 1"
+    assert sql(query, *(["INDEX"] if ":1" in condition else [])) == [(name,) for name in names]
