@@ -55,7 +55,6 @@ def test_every_way_to_end_a_fetch_closes_its_cursor(session: OracleSession) -> N
         gc.enable()
 
 
-@pytest.mark.timeout(200)
 def test_the_collector_may_meet_a_cursor_while_a_statement_is_prepared(
     session: OracleSession,
 ) -> None:

@@ -6,8 +6,6 @@ import random
 import threading
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from oracle_embedded.api import OracleError
 
 if TYPE_CHECKING:
@@ -45,7 +43,6 @@ def transfer(client: Any, seed: int) -> None:
             client.session.commit()
 
 
-@pytest.mark.timeout(600)
 def test_every_snapshot_is_consistent_and_repeatable(sql: Client, connect: Connect) -> None:
     sql("create table t (id number primary key, amount number not null)")
     sql.many("insert into t values (:1, 100)", [(n,) for n in range(ROWS)])
