@@ -343,7 +343,7 @@ def _loop(pipeline: Pipeline, view: View, nightly: Nightly, every: float, retry_
                 if not has_begun:
                     _begin(pipeline, view)
                     has_begun = True
-                done, _ = _round(pipeline, view)
+                done = _followed(pipeline, view, _summary(view.follow(pipeline.run_once())))
                 said = done or (f"Nothing to do: {_idle(pipeline)}" if is_first else "")
             failures, is_first = 0, False
         except TransientError as error:
@@ -358,6 +358,16 @@ def _loop(pipeline: Pipeline, view: View, nightly: Nightly, every: float, retry_
             view.say(said)
         pipeline.release_sessions()
         view.rests(_pause(every, failures, retry_max))
+
+
+def _followed(pipeline: Pipeline, view: View, done: str) -> str:
+    """Let everything follow what a round of a loop did; what to say of all. What cannot follow is
+    printed, and no window waits for it."""
+    try:
+        return _with_followers(pipeline, done)[0]
+    except CdcError as error:
+        view.failed(error)
+        return done
 
 
 class _Alarm:

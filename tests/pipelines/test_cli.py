@@ -22,7 +22,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cdc_core.delta.appending import create_table
-from cdc_core.errors import OracleUnavailableError
+from cdc_core.errors import CdcError, ConfigError, OracleUnavailableError, TransientError
 from cdc_core.lake.tables import changelog_properties
 from cdc_core.model.reports import (
     PolicyAnswer,
@@ -358,6 +358,34 @@ def test_a_loop_waits_for_oracle_at_its_start_too(
     assert "cannot connect" in result.stderr
     assert "snapshot.mode always: reads all tables again" in result.stdout
     assert done == ["begin", "begin", "round", "round"]
+
+
+@pytest.mark.parametrize("error", [TransientError("Kafka is away"), ConfigError("no such topic")])
+def test_a_loop_carries_windows_while_kafka_takes_nothing(
+    source: StandIn, monkeypatch: pytest.MonkeyPatch, error: CdcError
+) -> None:
+    """Their redo would age, and the changes wait in the change log."""
+    rounds: list[int] = []
+
+    def run_once() -> Iterator[StepReport]:
+        rounds.append(1)
+        if len(rounds) == 4:
+            raise KeyboardInterrupt
+        yield StepReport(kind="window-applied", key="1-2", seconds=0.1, rows=len(rounds))
+
+    def publish(_: object) -> str:
+        raise error
+
+    pauses: list[float] = []
+    monkeypatch.setattr(source, "run_once", run_once, raising=False)
+    monkeypatch.setattr(data, "_published", publish)
+    clock = SimpleNamespace(sleep=pauses.append, monotonic=time.monotonic)
+    monkeypatch.setattr(following, "time", clock)
+    result = redolake("run", "--loop", "--every", "5")
+    assert result.exit_code == 130
+    assert pauses == [5.0] * 3
+    assert "3 changes in 1 window applied" in result.stdout
+    assert error.message in result.stderr
 
 
 def test_run_once_ends_with_the_error(source: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
