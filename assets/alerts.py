@@ -20,7 +20,7 @@ CHECKS: dict[AlertKind, tuple[str, str]] = {
     "oracle": ("oracle_answers", "Redolake can connect to the database."),
     "window": ("windows_advance", "The next window can be captured and applied, and is no gap."),
     "archived_logs": (
-        "archived_logs_last",
+        "archived_logs_kept",
         "Oracle will keep the archived logs that Redolake still has to read for at least "
         "alerts.archived_log_hours, judged by how it has deleted logs so far.",
     ),

@@ -104,7 +104,11 @@ def snapshot_job(
 ) -> dg.JobDefinition:
     """Plan a snapshot; the snapshots sensor then runs its chunks."""
 
-    @dg.op(name=f"{names.source}_plan_snapshot", retry_policy=names.retries)
+    @dg.op(
+        name=f"{names.source}_plan_snapshot",
+        description="Chooses the SCN and the chunks of each table, and adds the chunks as partitions.",
+        retry_policy=names.retries,
+    )
     def plan_snapshot(
         context: dg.OpExecutionContext, config: StartSnapshot, redolake: RedolakeResource
     ) -> None:
@@ -146,8 +150,8 @@ class SendSignal(dg.Config):
         default={"data-collections": []},
         description='The data of the signal, for example {"data-collections": ["SHOP.ORDERS"]}.',
     )
-    id: str | None = Field(
-        default=None,
+    id: str = Field(
+        default="",
         description="The id of the signal. Redolake processes each id once. Empty: the id of the "
         "run.",
     )
@@ -157,7 +161,11 @@ def signal_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
     """Send a signal and take it at once; the snapshots sensor then runs the chunks that it
     planned."""
 
-    @dg.op(name=f"{names.source}_take_signal", retry_policy=names.retries)
+    @dg.op(
+        name=f"{names.source}_take_signal",
+        description="Sends the signal and processes it. Fails if the signal is rejected.",
+        retry_policy=names.retries,
+    )
     def take_signal(
         context: dg.OpExecutionContext, config: SendSignal, redolake: RedolakeResource
     ) -> None:
@@ -204,7 +212,11 @@ class SkipGap(dg.Config):
 def skip_gap_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
     """Let windows continue behind redo that is lost."""
 
-    @dg.op(name=f"{names.source}_make_gap", retry_policy=names.retries)
+    @dg.op(
+        name=f"{names.source}_make_gap",
+        description="Declares lost redo a gap, if a window is blocked by it.",
+        retry_policy=names.retries,
+    )
     def make_gap(
         context: dg.OpExecutionContext, config: SkipGap, redolake: RedolakeResource
     ) -> None:
@@ -246,7 +258,10 @@ def maintain_job(names: Translator, open_pipeline: Opener) -> dg.JobDefinition:
     observation."""
 
     @dg.op(
-        name=f"{names.source}_maintain_tables", retry_policy=names.retries, pool=names.apply_pool
+        name=f"{names.source}_maintain_tables",
+        description="Maintains each table in turn, and reports each as an observation.",
+        retry_policy=names.retries,
+        pool=names.apply_pool,
     )
     def maintain_tables(
         context: dg.OpExecutionContext, config: MaintainTables, redolake: RedolakeResource

@@ -76,7 +76,8 @@ def of_applied(layer: Layer, applied: TableApplied) -> dict[str, Any]:
     }
     if applied.write is not None:
         values["cdc/mirror_write"] = str(applied.write)
-        values["cdc/merge_seconds"] = round(applied.merge_seconds, 3)
+        if applied.merge_seconds:  # the metadata store does not keep it
+            values["cdc/merge_seconds"] = round(applied.merge_seconds, 3)
         if applied.write.expected_seconds is not None:
             values["cdc/merge_seconds_expected"] = round(applied.write.expected_seconds, 1)
     if applied.quarantined:

@@ -28,10 +28,11 @@ RESOURCE_KEY = "redolake"
 
 
 class DeltaSparkResource(LazyPySparkResource):
-    """dagster-pyspark's lazy session with Delta's jars and what a source says under ``lake``."""
+    """A Spark session with Delta Lake's jars and the Spark settings of the source, started when a
+    step first needs it."""
 
     spark_config: dict[str, Any] = Field(
-        default={}, description="Further Spark settings, nested or dotted; they win over others."
+        default={}, description="Further Spark settings, nested or dotted. They take precedence."
     )
 
     def session(self, lake: LakeConfig) -> Any:
@@ -41,11 +42,9 @@ class DeltaSparkResource(LazyPySparkResource):
 
 
 class RedolakeResource(dg.ConfigurableResource):
-    """Opens sources for the length of a run.
-
-    To bring Spark of your own, define the resource ``redolake`` in your project, set
-    ``dagster.own_resource`` in each source's file, and give it a ``PySparkResource`` or
-    ``LazyPySparkResource`` whose Spark has Delta Lake.
+    """Opens sources, and a Spark session where one is needed, for the length of a run. To bring
+    your own Spark, define this resource in your project, and set dagster.own_resource in the file
+    of each source.
     """
 
     pyspark: dg.ResourceDependency[LazyPySparkResource | PySparkResource]

@@ -66,6 +66,8 @@ def windows_sensor(
     """
     tags = {SOURCE_TAG: names.source}
     options = names.options.windows
+    minutes = f", which continues for {options.run_minutes:g} minutes with the windows that follow"
+    continues = minutes if options.run_minutes else ""
 
     @dg.sensor(
         name=f"{names.source}_windows_sensor",
@@ -73,7 +75,7 @@ def windows_sensor(
         minimum_interval_seconds=options.interval_seconds,
         default_status=_status(enabled=options.enabled and options.cron is None),
         description="Cuts windows of commit SCNs up to the present, adds them as partitions, "
-        "and requests one run for them. Does nothing while such a run is in "
+        f"and requests one run for them{continues}. Does nothing while such a run is in "
         "progress. If no captured table changed, the position advances without a "
         "partition or a run. Reports tables that have left the stream.",
     )

@@ -40,7 +40,7 @@ def test_the_sensor_reports_what_changed_and_nothing_else(
     first = site.evaluate("alerts")
     found = evaluated(list(first.asset_events))
     assert set(found) == {
-        "oracle_answers", "windows_advance", "archived_logs_last",
+        "oracle_answers", "windows_advance", "archived_logs_kept",
         "one_active_process", "tables_keep_up",
     }  # fmt: skip
     assert all(passed for passed, _ in found.values())
