@@ -162,17 +162,36 @@ def stopping_line(end: StreamEnd) -> str:
 
 
 def show_streams(
-    instance: dg.DagsterInstance, records: SourceView, names: Translator, tables: Iterable[TableId]
+    instance: dg.DagsterInstance,
+    records: SourceView,
+    names: Translator,
+    tables: Iterable[TableId],
+    shown: dict[dg.AssetCheckKey, str] | None = None,
 ) -> int:
     """Report the checks where they differ from their last evaluation; return how many events were
-    written."""
+    written.
+
+    Args:
+        instance: Where they are reported.
+        records: Of the source.
+        names: Of its assets.
+        tables: Whose checks are looked at.
+        shown: What checks are known to say, and do from now on: those that say the same now are
+            not looked up in Dagster.
+    """
     if not records.is_begun:
         return 0
-    return report_changed(instance, verdicts(records, names, tables))
+    now, known = verdicts(records, names, tables), {} if shown is None else shown
+    news = {key: one for key, one in now.items() if known.get(key) != one.description}
+    count = report_changed(instance, news)
+    known |= {key: one.description for key, one in news.items()}
+    return count
 
 
 def report_changed(instance: dg.DagsterInstance, now: Mapping[dg.AssetCheckKey, Verdict]) -> int:
     """Report the verdicts that differ from the last evaluation of their checks; return how many."""
+    if not now:
+        return 0
     seen = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(now))
     changed = {key: one for key, one in now.items() if _shown(seen.get(key)) != one.description}
     for key, one in changed.items():

@@ -70,6 +70,7 @@ class Tick:
 
     Args:
         kept: What an earlier tick gave to be kept.
+        shown: What checks were seen to say by earlier looks of this process.
     """
 
     instance: dg.DagsterInstance
@@ -78,6 +79,7 @@ class Tick:
     config: SourceConfig
     names: Translator
     pipeline: Pipeline
+    shown: dict[dg.AssetCheckKey, str] = field(default_factory=dict)
 
     @property
     def tables(self) -> list[TableId]:
@@ -175,7 +177,7 @@ class Tick:
             is_waiting = pipeline.pass_idle_windows(capture) is not None
             pipeline.retire_windows()
         finally:
-            show_streams(self.instance, pipeline.records, self.names, self.tables)
+            show_streams(self.instance, pipeline.records, self.names, self.tables, self.shown)
         return is_waiting
 
     def show(self, waiting: Sequence[WindowRecord] = ()) -> Kept:
@@ -196,8 +198,8 @@ class Tick:
     def not_loaded(self) -> str:
         """What to do about tables that patterns name now and that were no assets when definitions
         loaded; empty if there are none."""
-        found = self.pipeline.records.found_tables()
-        new = [str(one.table) for one in found if not one.left_out and one.table not in self.tables]
+        found, loaded = self.pipeline.records.found_tables(), set(self.tables)
+        new = [str(one.table) for one in found if not one.left_out and one.table not in loaded]
         if not new:
             return ""
         return f"reload the code location to see tables that patterns name now: {', '.join(new)}"

@@ -295,13 +295,12 @@ class WindowApplication:
     def _is_applied(self, window: ScnWindow) -> bool:
         """Has every active table applied the window?"""
         record = self.pipeline.records.window(window)
-        having = self._having(window)
-        wanting = [
-            state
+        lacking = set(self.tables).difference(self._having(window))
+        is_wanted = any(
+            state.takes_windows and state.table in lacking
             for state in self.pipeline.records.tables()
-            if state.table in self.tables and state.table not in having and state.takes_windows
-        ]
-        return record is not None and record.state == "applied" and not wanting
+        )
+        return record is not None and record.state == "applied" and not is_wanted
 
     def _having(self, window: ScnWindow) -> list[TableId]:
         """The chosen tables whose mirrors have the window."""

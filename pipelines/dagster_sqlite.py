@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Self
 
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import (
+    INDEX_SHARD_NAME,
+    SqliteEventLogStorage,
+)
 from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
 from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
 from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
@@ -62,6 +65,11 @@ class _Schedules(SqliteScheduleStorage):
 
 
 class _Events(SqliteEventLogStorage):
+    def has_table(self, table_name: str) -> bool:
+        # Without the lock: Dagster asks while it holds a connection.
+        with _engine(self.conn_string_for_shard(INDEX_SHARD_NAME)).connect() as connection:
+            return connection.dialect.has_table(connection, table_name)
+
     @contextmanager
     def _connect(self, shard: str) -> Iterator[Connection]:
         if shard not in self._initialized_dbs:  # Dagster makes the file and its tables

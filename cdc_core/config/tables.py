@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Annotated, Literal, Self, TypeVar, get_args
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -432,13 +433,19 @@ class TableConfig(ConfigModel):
     @property
     def table(self) -> TableId:
         """The table that is named. A pattern names none."""
-        return TableId.parse(self._own_name)
+        return _table_of(self._own_name)
 
     def takes(self, table: TableId) -> bool:
         """Is the table one that this pattern names and does not exclude?"""
         if not self.is_pattern or not TablePattern.parse(self._own_name).matches(table):
             return False
         return not any(TablePattern.parse(text).matches(table) for text in self.exclude)
+
+
+@lru_cache(maxsize=16_384)
+def _table_of(name: str) -> TableId:
+    """Asked again and again for each of maybe thousands of tables."""
+    return TableId.parse(name)
 
 
 class MatchedTable(TableConfig):

@@ -50,7 +50,7 @@ from tests.assets.standin import EMPLOYEES, StandIn, partition
 from tests.assets.test_sensors import Sensors
 from tests.oracle.embedded import Oracle
 from tests.oracle.fixtures import oracle_with
-from tests.steps.harness import source_of
+from tests.steps.harness import source_of, table_id
 
 QUICK = WindowsSensorConfig(interval_seconds=1, run_minutes=0.05)
 NAMES = Translator("hr", DagsterConfig(windows=QUICK))
@@ -282,6 +282,41 @@ def test_windows_come_while_it_stays(
         assert newest.asset_materialization.metadata["cdc/repeated"].value is False
         source.check_current("STAYS")
         assert site.tick() == []
+
+
+def test_a_table_that_is_paused_while_it_stays_is_reported(
+    oracle: Oracle, tmp_path: Path, home: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dagster is asked for its last evaluation at the first look, and where something has changed."""
+    oracle.run("CREATE TABLE PAUSES (ID NUMBER(9) PRIMARY KEY)")
+    with source_of(oracle, tmp_path, "PAUSES") as source:
+        list(source.pipeline.run_snapshot())
+        oracle.run("INSERT INTO PAUSES VALUES (0)")
+        options = DagsterConfig(windows=WindowsSensorConfig(interval_seconds=1))
+        site = MemorySite(source, home, options, run_minutes=9)
+        asked, said = list[int](), list[bool]()
+        storage = home.event_log_storage
+        ask = storage.get_latest_asset_check_execution_by_key
+
+        def counted(keys: Any) -> Any:
+            asked.append(len(keys))
+            return ask(keys)
+
+        def between_looks() -> None:
+            monkeypatch.setattr(storage, "get_latest_asset_check_execution_by_key", ask)
+            said.append(site.check("PAUSES").passed)
+            monkeypatch.setattr(storage, "get_latest_asset_check_execution_by_key", counted)
+            if len(said) == 2:
+                source.pipeline.pause_tables([table_id("PAUSES")])
+            if len(said) == 4:
+                home.add_instigator_state(_stopped("src_windows_sensor"))
+
+        [request] = site.tick()
+        monkeypatch.setattr(storage, "get_latest_asset_check_execution_by_key", counted)
+        monkeypatch.setattr(source.pipeline, "release_sessions", between_looks)
+        assert site.run(request).success
+        assert said == [True, True, False, False]
+        assert asked == [1, 1]
 
 
 @pytest.mark.parametrize("first", ["captured", "planned"])
