@@ -8,13 +8,16 @@ Source: the Delta transaction log protocol, sections "Change Metadata", "Protoco
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 
 from cdc_core.delta.appending import CommitInfo, info_action
 from cdc_core.delta.commits import (
@@ -28,7 +31,7 @@ from cdc_core.delta.commits import (
 from cdc_core.delta.errors import at_work, conflict
 from cdc_core.delta.file_names import FILE_NAME, FILE_NUMBER
 from cdc_core.delta.history import MAPPING, DeltaLog, features_of, filesystem_of, read_log
-from cdc_core.delta.log_files import Action
+from cdc_core.delta.log_files import Action, log_folder
 from cdc_core.errors import DEBUG_HINT, LakeError
 
 _NTZ_FEATURE = "timestampNtz"
@@ -213,6 +216,46 @@ def commit_change(
             put_commit(filesystem, root, log.version + 1, actions)
         except FileExistsError as error:
             raise conflict(doing, facts) from error
+
+
+def create_mapped_table(
+    path: str,
+    columns: pa.Schema,
+    properties: Mapping[str, str],
+    *,
+    doing: str,
+    facts: dict[str, object],
+) -> None:
+    """Create a Delta table with column mapping and without rows, unless it is there, which delta-rs
+    cannot: files have names of their own for all columns. Otherwise as
+    :func:`~cdc_core.delta.appending.create_table`.
+
+    Raises:
+        StoreUnavailableError: The disk is full or fails, or the bucket cannot be reached.
+    """
+    empty = TableMetadata(
+        {"minReaderVersion": 1, "minWriterVersion": 2},
+        {
+            "id": str(uuid.uuid4()),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": json.dumps({"type": "struct", "fields": []}),
+            "partitionColumns": [],
+            "configuration": dict(properties),
+            "createdTime": int(time.time() * 1000),
+        },
+    )
+    table = empty.mapped().with_columns(list(columns))
+    filesystem, root = filesystem_of(path)
+    with at_work(doing, facts):
+        if read_log(path) is not None:
+            return
+        if isinstance(filesystem, pafs.LocalFileSystem):
+            filesystem.create_dir(log_folder(root))
+        before, info = DeltaLog(-1, {}, {}, {}), CommitInfo(doing=doing, metadata="{}")
+        said = info_action(filesystem, root, before, info, "CREATE TABLE", {})
+        with suppress(FileExistsError):
+            actions = [said, {"protocol": table.protocol}, {"metaData": table.metadata}]
+            put_commit(filesystem, root, 0, actions)
 
 
 def _delta_fields(columns: Sequence[pa.Field]) -> list[dict[str, Any]]:

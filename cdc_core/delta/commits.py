@@ -75,8 +75,9 @@ does not ask for too. Rules are in no use (:func:`_has_rules`)."""
 
 _RULES_OF_COLUMNS = ("delta.generationExpression", "delta.identity.")
 
-_PLAIN_PATH = re.compile(r"[A-Za-z0-9._-]+")
-"""The log has such names of files as they are; others are encoded."""
+_PLAIN_PATH = re.compile(r"([A-Za-z0-9]+/)?[A-Za-z0-9._-]+")
+"""The log has such names of files as they are; others are encoded. Spark puts the files of a table
+with column mapping into folders of random names."""
 
 _INTERVAL = "delta.checkpointInterval"
 _COMMITS_PER_CHECKPOINT = 100

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_core.config import DeletionVectors, ExecutorsFrom
+from cdc_core.delta.altering import create_mapped_table
 from cdc_core.delta.appending import (
     CommitInfo,
     FileChanges,
@@ -32,7 +33,6 @@ from cdc_core.lake.tables import (
     FORGETS_PROPERTY,
     GENERATION_PROPERTY,
     changelog_properties,
-    create_mapped_sql,
     mirror_columns,
     mirror_properties,
 )
@@ -359,25 +359,22 @@ class TableWork:
             )
 
     def create_table(self, path: str, schema: TableSchema) -> None:
-        """Create the change log or the mirror, without rows. Spark is needed where a column's name
-        asks for column mapping, with which delta-rs creates no table."""
-        facts = (self.source, schema, self.generation)
+        """Create the change log or the mirror, without rows; with column mapping where a column's
+        name asks for it."""
+        owner = (self.source, schema, self.generation)
         columns, properties, names = (
-            (mirror_columns(schema), mirror_properties(*facts), schema.column_names)
+            (mirror_columns(schema), mirror_properties(*owner), schema.column_names)
             if path == self.mirror
             else (
                 change_schema(schema),
-                changelog_properties(*facts),
+                changelog_properties(*owner),
                 schema.as_logged().column_names,
             )
         )
         self.fence()
-        doing = "creating a Delta table"
-        if need_mapping(names):
-            with translated(doing, **self.facts(path=path)):
-                self.open_session().sql(create_mapped_sql(path, columns, properties))
-            return
-        create_table(path, columns, properties, doing=doing, facts=self.facts(path=path))
+        create = create_mapped_table if need_mapping(names) else create_table
+        facts = self.facts(path=path)
+        create(path, columns, properties, doing="creating a Delta table", facts=facts)
 
     def metadata(self, kind: str, scn_high: int, **more: object) -> str:
         """User metadata of a commit: which state of Oracle the table has from here on."""

@@ -140,16 +140,6 @@ def properties_sql(properties: Mapping[str, str]) -> str:
     return f"({', '.join(pairs)})"
 
 
-def create_mapped_sql(path: str, schema: pa.Schema, properties: Mapping[str, str]) -> str:
-    """Create a Delta table with column mapping; the fields' comments become those of the
-    columns."""
-    columns = ", ".join(map(field_ddl, schema))
-    return (
-        f"CREATE TABLE {delta(path)} ({columns}) USING delta "
-        f"TBLPROPERTIES {properties_sql({**properties, **MAPPED})}"
-    )
-
-
 def field_ddl(field: pa.Field) -> str:
     """One column as CREATE TABLE and ADD COLUMNS have it, with its comment."""
     comment = (field.metadata or {}).get(b"comment")

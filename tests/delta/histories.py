@@ -212,6 +212,16 @@ class History:
     def spark_alter(self) -> None:
         self._sql(f"ALTER TABLE {{}} ADD COLUMNS ({self._new_column()} STRING)")
 
+    def spark_rename(self) -> None:
+        old, new = self._renamed()
+        self._sql(f"ALTER TABLE {{}} RENAME COLUMN {old} TO {new}")
+
+    def spark_drop(self) -> None:
+        """Of the columns that came later, the last one goes."""
+        if len(self.columns) > 1:
+            self._sql(f"ALTER TABLE {{}} DROP COLUMN {self.columns.pop()}")
+            self.rows = {key: values[:-1] for key, values in self.rows.items()}
+
     # -- what they need ----------------------------------------------------------------------------------------------
 
     def step(self, names: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from cdc_core.delta.altering import (
     Change,
     TableMetadata,
     commit_change,
+    create_mapped_table,
     takes_changes,
 )
 from cdc_core.delta.appending import (
@@ -116,6 +117,26 @@ def test_a_column_of_a_new_kind_brings_its_feature(
     before = TableMetadata(protocol, {"schemaString": schema, "configuration": {}})
     assert before.with_columns([TIME]).protocol == reached
     assert before.with_columns([TEXT]).protocol == protocol, "text asks for nothing"
+
+
+def test_a_table_is_created_with_column_mapping(tmp_path: Path) -> None:
+    """Once; each column and each field has a name and a number of its own in files."""
+    path, kinds = str(tmp_path / "t"), pa.struct([("x.y", pa.string())])
+    schema = pa.schema([("ID", pa.int64()), ("a b", pa.list_(pa.string())), ("after", kinds), TIME])
+    for _ in range(2):
+        create_mapped_table(path, schema, {"redolake.source": "shop"}, doing="creating", facts={})
+    row = {"ID": 1, "a b": ["z"], "after": {"x.y": "v"}, "SEEN": datetime(2026, 1, 2)}
+    _append(path, schema, row)
+    assert _by_delta_rs(path) == [row]
+    log = read_log(path)
+    assert log is not None
+    assert (log.version, log.properties["redolake.source"]) == (1, "shop")
+    assert {"columnMapping", "timestampNtz"} <= log.writer_features
+    paths = {("ID",), ("a b",), ("after",), ("after", "x.y"), ("SEEN",)}
+    assert log.file_names.names.keys() == paths
+    assert len(set(log.file_names.names.values())) == len(paths)
+    assert sorted(log.file_names.numbers.values()) == [*range(1, len(paths) + 1)]
+    assert log.properties["delta.columnMapping.maxColumnId"] == str(len(paths))
 
 
 @pytest.mark.spark

@@ -82,27 +82,35 @@ def test_with_column_mapping(tmp_path: Path, seed: int, steps: tuple[str, ...]) 
     live(history, (*steps, *RENAMING), 20)
 
 
+KINDS = {
+    "plain": (*OURS, *DELTA_RS, *SPARK),
+    "with-vectors": (*MARKING, *SPARK),
+    "with-column-mapping": (*MARKING, *RENAMING, *SPARK, "spark_rename", "spark_drop"),
+}
+
+
+def beside_spark(history: History, kind: str, count: int, session: Any) -> None:
+    """So many commits of ours and of others to a table of this kind."""
+    if kind != "plain":
+        with_vectors(history.path)
+    if kind == "with-column-mapping":
+        history.map_columns()
+    live(history, KINDS[kind], count, session)
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("has_vectors", [False, True], ids=["plain", "with-vectors"])
-def test_beside_spark(tmp_path: Path, spark_process: None, *, has_vectors: bool) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_beside_spark(tmp_path: Path, spark_process: None, kind: str) -> None:
     """Three readers, and a third writer."""
     session = small_session(tmp_path)
-    history = History(str(tmp_path / "t"), Random(5), {}, session)
-    if has_vectors:
-        with_vectors(history.path)
-    live(history, (MARKING if has_vectors else OURS + DELTA_RS) + SPARK, 10, session)
+    beside_spark(History(str(tmp_path / "t"), Random(5), {}, session), kind, 10, session)
 
 
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("seed", range(10, 13))
-@pytest.mark.parametrize("has_vectors", [False, True], ids=["plain", "with-vectors"])
-def test_long_histories(
-    tmp_path: Path, spark_process: None, seed: int, *, has_vectors: bool
-) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_long_histories(tmp_path: Path, spark_process: None, seed: int, kind: str) -> None:
     """The same over checkpoints of all three writers, and logs that were cleaned up between them."""
     session = small_session(tmp_path)
-    history = History(str(tmp_path / "t"), Random(seed), {}, session)
-    if has_vectors:
-        with_vectors(history.path)
-    live(history, (MARKING if has_vectors else OURS + DELTA_RS) + SPARK, 40, session)
+    beside_spark(History(str(tmp_path / "t"), Random(seed), {}, session), kind, 40, session)

@@ -66,7 +66,8 @@ def generated(rule: str) -> DeltaLog:
         pytest.param(properties("delta.appendOnly", "true"), [], True, id="append-only"),
         pytest.param(properties("delta.appendOnly", "TRUE"), ["a"], False, id="all-rows-stay"),
         pytest.param(PLAIN, ["a", "b%20c"], False, id="a-name-in-another-form"),
-        pytest.param(PLAIN, ["ID=1/a.parquet"], False, id="a-file-in-a-folder"),
+        pytest.param(PLAIN, ["aB/part-0.parquet"], True, id="a-folder-of-a-random-name"),
+        pytest.param(PLAIN, ["ID=1/a.parquet"], False, id="a-file-of-a-partition"),
     ],
 )
 def test_what_asks_for_more_is_left_to_delta_rs(

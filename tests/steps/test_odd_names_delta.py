@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
+from cdc_core.config import LakeConfig
 from cdc_core.delta.history import read_log
+from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.model.identifiers import TableId
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import version_at
@@ -21,9 +24,23 @@ ODD = TableId(OWNER, "order lines/2.x")
 LATER = TableId(OWNER, "SELECT")
 
 
-@pytest.mark.spark
-def test_odd_names_reach_delta(tmp_path: Path, spark_process: None) -> None:
+def _no_spark(_config: LakeConfig) -> Any:
+    raise AssertionError("Spark was asked for")
+
+
+@pytest.mark.parametrize(
+    ("lake", "open_lake"),
+    [
+        pytest.param({}, partial(DeltaLake, spark=_no_spark), id="without-spark"),
+        pytest.param(MERGED_BY_SPARK, DeltaLake, marks=pytest.mark.spark, id="by-spark"),
+    ],
+)
+def test_odd_names_reach_delta(
+    tmp_path: Path, request: pytest.FixtureRequest, lake: dict[str, Any], open_lake: Any
+) -> None:
     """One table has such names from its first chunk on, the other gets them by ADD and RENAME COLUMN."""
+    if lake:
+        request.getfixturevalue("spark_process")
     with running_oracle() as oracle:
         oracle.run(
             'CREATE TABLE "order lines/2.x" ("order id" NUMBER(9) PRIMARY KEY, "a.b" VARCHAR2(40), "a" NUMBER(9), '
@@ -38,9 +55,9 @@ def test_odd_names_reach_delta(tmp_path: Path, spark_process: None) -> None:
         config = oracle.config(
             tmp_path,
             tables=[{"name": str(ODD)}, {"name": str(LATER)}],
-            lake=MERGED_BY_SPARK,
+            lake=lake,
         )
-        with Pipeline(config) as pipeline:
+        with Pipeline(config, open_lake=open_lake) as pipeline:
             list(pipeline.run_once())
             oracle.run(
                 """UPDATE "order lines/2.x" SET "a.b" = 'x = y', "x = y; (and) {,}" = 2 WHERE "order id" = 1""",
