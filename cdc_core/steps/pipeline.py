@@ -19,6 +19,7 @@ from cdc_core.config import SourceConfig
 from cdc_core.errors import (
     CdcError,
     ConfigError,
+    LandingDamagedError,
     LeaseHeldError,
     OvertakenError,
     TransientError,
@@ -517,13 +518,14 @@ class Pipeline(Context):
                 return
 
     def _chunks(self, until: int | None) -> Iterator[StepReport]:
-        """Carry the chunks that wait. What stops them for now, such as a limit of Oracle's for one
-        query, keeps no window from the tables that have their rows: it is raised behind these."""
+        """Carry the chunks that wait. What stops them, such as a limit of Oracle's for one query
+        or a damaged file, keeps no window from the tables that have their rows: it is raised behind
+        these."""
         try:
             yield from self._with_windows(self.run_snapshot(), until)
         except LeaseHeldError:
             raise
-        except TransientError as error:
+        except (TransientError, LandingDamagedError) as error:
             if all(record.state != "ready" for record in self.records.tables()):
                 raise
             _LOG.warning("windows continue without the chunks: %s", error)

@@ -234,6 +234,21 @@ def test_chunks_that_cannot_be_read_now_keep_no_window_from_the_others(
     source.check_current(*NAMES)
 
 
+def test_a_damaged_chunk_keeps_no_window_from_the_other_tables(
+    oracle: Oracle, source: Source, tmp_path: Path
+) -> None:
+    source.run()
+    [key] = source.pipeline.start_snapshot([table_id("TWO")])
+    source.pipeline.snapshot_chunk(key)
+    source.close()
+    [file] = (tmp_path / "landing" / "src" / "chunks").glob(f"*/{key.snapshot_id}/*/*.parquet")
+    file.write_bytes(file.read_bytes()[:-9])
+    change(oracle)
+    with pytest.raises(LandingDamagedError):
+        source.run()
+    assert {value for _, value in source.lake.image(table_id("ONE"))} == {"b"}
+
+
 @pytest.mark.parametrize("code", [1555, 8103])
 def test_a_chunk_whose_segment_goes_while_it_is_read_is_read_again(
     oracle: Oracle, source: Source, code: int
