@@ -56,12 +56,12 @@ STORIES = (
 
 
 BEGIN_AT = ("assets", "landing", "steps")
-"""Where the processes of a test run begin to collect: a third of the tests lies between two of these."""
+"""Where the processes of a test run begin to collect, a third of the tests apart."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep apart what the processes of a test run need to do once: compile the modules of tests, and
-    read the sources of the code for constants.
+    """Keep the processes of a test run from doing each the same: compiling the modules of tests,
+    and reading the sources of the code for constants.
 
     Each process begins with a third of the folders, and finds the others compiled by the rest.
     Hypothesis draws some values from the constants of the modules that happen to be loaded: with
