@@ -46,11 +46,11 @@ def check(history: History, session: Any = None) -> None:
 
 
 def live(history: History, steps: tuple[str, ...], count: int, session: Any = None) -> None:
-    """So many commits, looked at after each."""
+    """So many commits, looked at after each; by Spark, for which each version is dear, after every third."""
     history.append()
-    for _ in range(count):
+    for number in range(count):
         history.step(steps)
-        check(history, session)
+        check(history, None if number % 3 else session)
 
 
 @pytest.mark.parametrize("seed", range(3))
