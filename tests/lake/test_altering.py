@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deltalake import DeltaTable
 
-from cdc_core.config import LakeConfig
 from cdc_core.delta.history import read_log
-from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.landing.manifest import SchemaChange
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column
+from tests.lake.who_merges import SparkAskedError, plain_lake
 from tests.stage.landed import prepare_schema
 
 if TYPE_CHECKING:
@@ -25,18 +24,6 @@ if TYPE_CHECKING:
     from cdc_core.schema.table import TableSchema
     from tests.lake.conftest import Columns
     from tests.stage.landed import Row, Source
-
-
-class SparkAskedError(Exception):
-    """The lake asked for Spark."""
-
-
-def _no_spark(_config: LakeConfig) -> Any:
-    raise SparkAskedError
-
-
-def _lake(folder: Path, **options: Any) -> Lake:
-    return DeltaLake(LakeConfig(path=str(folder / "lake"), **options), "shop", spark=_no_spark)
 
 
 def _filled(source: Source, lake: Lake, row: Callable[..., Row]) -> dict[int, Any]:
@@ -64,7 +51,7 @@ def test_a_key_change_carries_a_column_that_its_file_is_older_than(
     source: Source, row: Callable[..., Row], mirror: Callable[..., list[Row]], tmp_path: Path
 ) -> None:
     """The update shows neither LOB; the one that was added since is NULL."""
-    lake, first = _lake(tmp_path), source.schema
+    lake, first = plain_lake(tmp_path), source.schema
     ids = _filled(source, lake, row)
     body = Column("BODY", "CLOB", 4000, 0, None, None, nullable=True)
     change = _added(source, body, BODY=None)
@@ -88,7 +75,7 @@ def test_added_columns_need_no_spark(
     has_vectors: bool,
 ) -> None:
     """One with a default, one without, and one of a kind that the table had none of; rows from before, some of them marked as deleted."""
-    lake, first = _lake(tmp_path), source.schema
+    lake, first = plain_lake(tmp_path), source.schema
     ids = _filled(source, lake, row)
     path = str(tmp_path / "lake" / "shop" / "mirror" / first.table.path)
     if has_vectors:
@@ -139,7 +126,7 @@ def test_a_renamed_column_needs_no_spark(
     tmp_path: Path,
 ) -> None:
     """It brings column mapping; another column takes the name that became free."""
-    lake, old = _lake(tmp_path), source.schema
+    lake, old = plain_lake(tmp_path), source.schema
     _filled(source, lake, row)
     before = mirror(old)
     kept = tuple(
@@ -164,10 +151,10 @@ def test_spark_fills_a_default_into_what_this_process_may_not_rewrite(
     tmp_path: Path,
     options: dict[str, object],
 ) -> None:
-    _filled(source, _lake(tmp_path), row)
+    _filled(source, plain_lake(tmp_path), row)
     change = _added(source, columns.varchar("STATE", default="'new'"), STATE="new")
     with pytest.raises(SparkAskedError):
-        prepare_schema(_lake(tmp_path, **options), change)
+        prepare_schema(plain_lake(tmp_path, **options), change)
 
 
 def test_spark_alters_a_table_that_asks_for_more(
@@ -177,7 +164,7 @@ def test_spark_alters_a_table_that_asks_for_more(
     tmp_path: Path,
     delta_version: Callable[[TableSchema], int],
 ) -> None:
-    lake = _lake(tmp_path)
+    lake = plain_lake(tmp_path)
     _filled(source, lake, row)
     path = str(tmp_path / "lake" / "shop" / "mirror" / source.schema.table.path)
     DeltaTable(path).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})

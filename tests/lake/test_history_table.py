@@ -20,7 +20,8 @@ from cdc_core.lake.history.layout import HistoryLayout
 from cdc_core.lake.history.spread_changes import spread
 from cdc_core.lake.history.table import HistoryTable
 from cdc_core.lake.lake import Lake
-from tests.lake.test_rewriting import _filled, _lake
+from tests.lake.test_rewriting import _filled
+from tests.lake.who_merges import plain_lake
 from tests.stage.landed import Source, order, orders_schema
 
 ORDERS = orders_schema().table
@@ -36,7 +37,7 @@ def source(tmp_path: Path) -> Source:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """A lake in which only what needs no Spark works."""
-    return _lake(tmp_path)
+    return plain_lake(tmp_path)
 
 
 @pytest.fixture

@@ -26,19 +26,16 @@ from cdc_core.lake.apply import chunks
 from cdc_core.lake.apply.missing_keys import holds_alone
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.stage.snapshot import ChunkRows
+from tests.lake.who_merges import no_spark
 from tests.stage.landed import Chunk, Source, order, orders_schema, varchar
 
 LANDED = datetime(2026, 1, 2, 3, 4, 5)
 LAYERS = ("changelog", "mirror")
 
 
-def _no_spark(_config: LakeConfig) -> Any:
-    raise AssertionError("Spark was asked for")
-
-
 @pytest.fixture
 def lake(tmp_path: Path) -> DeltaLake:
-    return DeltaLake(LakeConfig(path=str(tmp_path / "lake")), "shop", spark=_no_spark)
+    return DeltaLake(LakeConfig(path=str(tmp_path / "lake")), "shop", spark=no_spark)
 
 
 @pytest.fixture

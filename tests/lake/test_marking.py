@@ -39,17 +39,8 @@ from cdc_core.stage.layout import mirror_schema
 from cdc_core.stage.merge import Effects
 from cdc_core.stage.reduction import source_schema
 from tests.delta.vectors import with_vectors
-from tests.lake.test_rewriting import (
-    Mirror,
-    SparkAskedError,
-    _actions,
-    _held,
-    _lake,
-    _path,
-    _rename,
-    _rewrite,
-    _window,
-)
+from tests.lake.test_rewriting import Mirror, _actions, _held, _path, _rename, _rewrite, _window
+from tests.lake.who_merges import SparkAskedError, plain_lake
 from tests.stage.landed import Row, Source, order, orders_schema
 from tests.stage.merges import KINDS, random_case
 
@@ -60,7 +51,7 @@ ROWS = 60
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """A lake in which only what needs no Spark works."""
-    return _lake(tmp_path)
+    return plain_lake(tmp_path)
 
 
 def _filled(source: Source, lake: Lake, path: str, *, chunks: int = 2) -> None:

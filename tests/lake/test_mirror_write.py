@@ -13,23 +13,10 @@ from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.model.reports import MirrorWrite
 from cdc_core.model.templates import DEFAULT_PATHS
 from tests.delta.vectors import with_vectors
-from tests.lake.who_merges import BY_SPARK
+from tests.lake.who_merges import BY_SPARK, SparkAskedError, plain_lake
 from tests.stage.landed import Row, Source, Window, order
 
 Mirror = Callable[..., list[Row]]
-
-
-class SparkAskedError(Exception):
-    """The lake asked for Spark, so it means to merge."""
-
-
-def _no_spark(_config: LakeConfig) -> Any:
-    raise SparkAskedError
-
-
-def _lake(folder: Path, **options: Any) -> DeltaLake:
-    """A lake in which only what needs no Spark works."""
-    return DeltaLake(LakeConfig(path=str(folder / "lake"), **options), "shop", spark=_no_spark)
 
 
 def _snapshot(source: Source, lake: Any) -> Any:
@@ -61,7 +48,7 @@ def test_a_small_mirror_is_written_without_spark(
 ) -> None:
     """A chunk and keys that it cannot have are appended; rows of its files are exchanged, or marked where vectors are switched on.
     So are the rows of a snapshot that is read again, and all where the mirror is written from its change log."""
-    lake = _lake(tmp_path)
+    lake = plain_lake(tmp_path)
     assert _snapshot(source, lake).write.way == "append"
     assert _insert(source, 50).apply(lake).write == MirrorWrite(
         "append", "the mirror has none of the keys"
@@ -94,9 +81,9 @@ def test_a_small_mirror_is_written_without_spark(
 def test_spark_merges_where_the_configuration_says_so(
     tmp_path: Path, source: Source, options: dict[str, Any], change: Callable[..., Window]
 ) -> None:
-    _snapshot(source, _lake(tmp_path))
+    _snapshot(source, plain_lake(tmp_path))
     with pytest.raises(SparkAskedError):
-        change(source, 60).apply(_lake(tmp_path, **options))
+        change(source, 60).apply(plain_lake(tmp_path, **options))
 
 
 JOBS_OF_A_MERGE = 8

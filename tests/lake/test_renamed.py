@@ -28,7 +28,8 @@ from cdc_core.schema.table import Column
 from tests.delta.plain_reader import rows_of
 from tests.delta.test_histories import by_delta_rs
 from tests.delta.vectors import with_vectors
-from tests.lake.test_rewriting import Mirror, _actions, _filled, _lake, _path
+from tests.lake.test_rewriting import Mirror, _actions, _filled, _path
+from tests.lake.who_merges import plain_lake
 from tests.stage.landed import Row, Source, orders_schema, prepare_schema, varchar
 
 ID, NAME, AMOUNT, NOTE = orders_schema().columns
@@ -130,7 +131,7 @@ def test_windows_behind_renames_need_no_spark(
     if kind == "patched":
         monkeypatch.setattr(copy_on_write, "SMALL_BYTES", -1)
         monkeypatch.setattr(copy_on_write, "ROW_GROUP_ROWS", 1)
-    lake = _lake(tmp_path)
+    lake = plain_lake(tmp_path)
     story = Story(tmp_path, source, lake, mirror)
     if kind == "marked":
         with_vectors(story.path)
@@ -169,7 +170,7 @@ def test_a_mirror_with_mapping_gets_vectors_and_a_default_in_the_same_window(
 ) -> None:
     """Vectors are switched on by a commit behind the mapping's, and rows that they delete stay
     deleted where files are rewritten."""
-    lake = _lake(tmp_path)
+    lake = plain_lake(tmp_path)
     story = Story(tmp_path, source, lake, mirror)
     story.window(lake, [RENAMED], _update(source, 5, TITLE="its title"))
     tx = source.begin()
@@ -189,7 +190,7 @@ def test_the_mapping_of_older_versions_of_the_protocol_is_known_too(
 ) -> None:
     """Another writer maps columns under reader version 2 and writer version 5; a feature that comes
     later names all that these stand for."""
-    lake = _lake(tmp_path)
+    lake = plain_lake(tmp_path)
     story = Story(tmp_path, source, lake, mirror)
     log = read_log(story.path)
     assert log is not None

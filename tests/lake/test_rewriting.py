@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalake
 
-from cdc_core.config import LakeConfig, MaintenanceConfig
+from cdc_core.config import MaintenanceConfig
 from cdc_core.delta import appending
 from cdc_core.delta.added_files import AddedFile
 from cdc_core.delta.appending import CommitInfo
@@ -34,7 +34,6 @@ from cdc_core.errors import (
     RowCountError,
     StoreUnavailableError,
 )
-from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.lake.lake import Lake
 from cdc_core.lake.mirror import copy_on_write as rewriting
 from cdc_core.lake.mirror.copy_on_write import rewrite_files
@@ -50,29 +49,17 @@ from cdc_core.stage.reduction import source_schema
 from cdc_core.stage.snapshot import replacing
 from tests.jvm import small_session
 from tests.lake.test_foreign_writer import append_foreign
+from tests.lake.who_merges import SparkAskedError, plain_lake
 from tests.stage.landed import Row, Source, Window, order, orders_schema
 from tests.stage.merges import COVERED, KINDS, Case, random_case
 
 Mirror = Callable[..., list[Row]]
 
 
-class SparkAskedError(Exception):
-    """The lake asked for Spark, so it means to merge."""
-
-
-def _no_spark(_config: LakeConfig) -> Any:
-    raise SparkAskedError
-
-
-def _lake(folder: Path, **options: Any) -> Lake:
-    """A lake in which only what needs no Spark works."""
-    return DeltaLake(LakeConfig(path=str(folder / "lake"), **options), "shop", spark=_no_spark)
-
-
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """A lake in which only what needs no Spark works."""
-    return _lake(tmp_path)
+    return plain_lake(tmp_path)
 
 
 def _filled(source: Source, lake: Lake, *borders: int) -> None:
@@ -571,15 +558,15 @@ def test_what_delta_rs_would_not_write_right_is_merged_by_spark(
 def test_spark_merges_where_it_is_to_and_what_is_too_large(
     tmp_path: Path, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _filled(source, _lake(tmp_path))
+    _filled(source, plain_lake(tmp_path))
     window = _window(source, lambda tx: tx.update(source.ids[1], {"NAME": "x"}))
     with pytest.raises(SparkAskedError):
-        window.apply(_lake(tmp_path, rewrite_mirrors_up_to_mb=0))
+        window.apply(plain_lake(tmp_path, rewrite_mirrors_up_to_mb=0))
     with monkeypatch.context() as patched:
         patched.setattr("cdc_core.stage.changes.PART_CHANGES_MAX", 0.5)
         with pytest.raises(SparkAskedError):
-            window.apply(_lake(tmp_path))
-    assert window.apply(_lake(tmp_path)).rows_updated == 1
+            window.apply(plain_lake(tmp_path))
+    assert window.apply(plain_lake(tmp_path)).rows_updated == 1
 
 
 def test_a_file_that_is_gone_stops_the_window_with_a_way_out(
@@ -694,7 +681,7 @@ def test_spark_takes_a_mirror_on_that_was_written_anew(
     again without vectors."""
     monkeypatch.setattr(rewriting, "SMALL_BYTES", -1)  # columns are copied where they stay
     monkeypatch.setattr(rewriting, "ROW_GROUP_ROWS", 1)
-    lake, spark = _lake(tmp_path), open_lake()
+    lake, spark = plain_lake(tmp_path), open_lake()
     _filled(source, lake, 3, 6)
     ids, table = source.ids, source.schema.table
 

@@ -34,6 +34,7 @@ from cdc_core.spark.session import spark_settings
 from pipelines.setup import set_up
 from tests.delta.test_appending import SCHEMA, append, ids, rows
 from tests.lake.test_foreign_writer import append_foreign
+from tests.lake.who_merges import no_spark
 from tests.landing.s3_process import S3Process, kinds, running_s3_process
 from tests.oracle.embedded import running_oracle
 from tests.stage.landed import Source, order, orders_schema
@@ -273,10 +274,6 @@ def test_a_landed_chunk_is_copied_to_s3(tmp_path: Path) -> None:
     for layer, column in (("changelog", "after"), ("mirror", None)):
         rows = pa.table(DeltaTable(f"{path}/shop/{layer}/shop.orders").to_pyarrow_table()).to_pylist()  # fmt: skip
         assert [(row[column] if column else row)["ID"] for row in rows] == [1]
-
-
-def no_spark(_config: LakeConfig) -> Any:
-    raise AssertionError("the lake asked for Spark")
 
 
 @pytest.mark.spark

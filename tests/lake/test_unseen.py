@@ -17,22 +17,15 @@ from cdc_core.lake.lake import Lake
 from cdc_core.model.identifiers import TableId
 from cdc_core.model.scn import Scn
 from cdc_core.schema.table import Column, TableSchema
+from tests.lake.who_merges import SparkAskedError, no_spark
 from tests.stage.landed import Row, Source, Window, number, varchar
-
-
-class SparkAskedError(Exception):
-    """The lake asked for Spark, so it means to merge."""
-
-
-def _no_spark(_config: LakeConfig) -> Any:
-    raise SparkAskedError
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """A lake in which only what needs no Spark works."""
     return DeltaLake(
-        LakeConfig(path=str(tmp_path / "lake"), rewrite_mirrors_up_to_mb=0), "shop", spark=_no_spark
+        LakeConfig(path=str(tmp_path / "lake"), rewrite_mirrors_up_to_mb=0), "shop", spark=no_spark
     )
 
 

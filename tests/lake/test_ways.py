@@ -25,7 +25,8 @@ from cdc_core.lake.mirror.ways import (
 )
 from tests.jvm import small_session
 from tests.lake.test_marking import ROWS, _is_of, _then_crash, _vectors
-from tests.lake.test_rewriting import Mirror, SparkAskedError, _lake, _path, _window
+from tests.lake.test_rewriting import Mirror, _path, _window
+from tests.lake.who_merges import SparkAskedError, plain_lake
 from tests.stage.landed import Row, Source, order
 
 MIB = 1024 * 1024
@@ -87,7 +88,7 @@ def test_a_running_spark_takes_what_would_take_longer_without_it(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    lake = _lake(tmp_path)
+    lake = plain_lake(tmp_path)
     _filled(source, lake)
     monkeypatch.setattr(ways, "rewriting_seconds", lambda _: 60.0)
     monkeypatch.setattr(ways, "is_running", lambda: True)
@@ -119,7 +120,7 @@ def test_a_window_that_would_copy_much_switches_vectors_on(
 ) -> None:
     """It marks rows then itself, and the next windows do; delta-rs's VACUUM is kept from the vectors."""
     monkeypatch.setattr(ways, "VECTORS_ROWS_MIN", rows_min)
-    lake = _lake(tmp_path)
+    lake = plain_lake(tmp_path)
     _filled(source, lake)
     first = _renames(source, *ids)
     done = first.apply(lake, vectors=setting)
@@ -146,7 +147,7 @@ def test_the_switch_is_made_once_and_by_whom_the_mirror_belongs_to(
     tmp_path: Path, source: Source, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Behind a crash the window finds it done; a process without its lease does not make it; where another one commits in between, the window begins again."""
-    lake = _lake(tmp_path)
+    lake = plain_lake(tmp_path)
     _filled(source, lake)
     window = _renames(source, 1, 40)
 
@@ -182,7 +183,7 @@ def test_the_switch_is_made_once_and_by_whom_the_mirror_belongs_to(
 def test_files_that_another_one_exchanges_behind_the_switch_are_looked_through_again(
     tmp_path: Path, source: Source, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = _lake(tmp_path)
+    lake = plain_lake(tmp_path)
     _filled(source, lake)
     window = _renames(source, 1, 40)
 
@@ -214,7 +215,7 @@ def test_spark_reads_and_merges_what_was_switched_here(
     source: Source,
     mirror: Callable[..., list[Row]],
 ) -> None:
-    lake, spark = _lake(tmp_path), open_lake()
+    lake, spark = plain_lake(tmp_path), open_lake()
     _filled(source, lake)
     DeltaTable(_path(tmp_path)).create_checkpoint()
     first = _renames(source, 1, 40)

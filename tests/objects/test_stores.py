@@ -42,9 +42,9 @@ from cdc_core.objects.clouds import CloudObjects, cloud_objects
 from cdc_core.objects.store import ObjectStore
 from redolake.reader import open as open_lake
 from tests.delta.test_appending import SCHEMA, append, rows
-from tests.lake.test_s3 import no_spark
 from tests.lake.test_ways import _filled as fill
 from tests.lake.test_ways import _renames as renames
+from tests.lake.who_merges import no_spark
 from tests.landing.clouds import (
     azure_environment,
     azure_url,

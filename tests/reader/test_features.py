@@ -16,7 +16,8 @@ from cdc_core.model.templates import DEFAULT_PATHS
 from redolake.reader import NotYetError
 from redolake.reader import open as open_lake
 from tests.delta.vectors import with_vectors
-from tests.lake.test_rewriting import _lake, _no_spark, _path
+from tests.lake.test_rewriting import _path
+from tests.lake.who_merges import no_spark, plain_lake
 from tests.landing.s3_process import running_s3_process
 from tests.stage.landed import Source, order, orders_schema
 
@@ -32,7 +33,7 @@ def source(tmp_path: Path) -> Source:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """A lake in which only what needs no Spark works."""
-    return _lake(tmp_path)
+    return plain_lake(tmp_path)
 
 
 def _taken(source: Source, lake: Lake) -> int:
@@ -100,7 +101,7 @@ def test_a_lake_on_s3_by_options_alone(monkeypatch: pytest.MonkeyPatch, tmp_path
                 writer.setenv(name, value)
             boto3.client("s3", endpoint_url=server.endpoint).create_bucket(Bucket="lake")
             source = Source(tmp_path / "landing", orders_schema())
-            lake = DeltaLake(LakeConfig(path="s3a://lake/of/it"), "shop", spark=_no_spark)
+            lake = DeltaLake(LakeConfig(path="s3a://lake/of/it"), "shop", spark=no_spark)
             scns = []
             for key in range(3):
                 tx = source.begin()

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from cdc_core.config import LakeConfig
 from cdc_core.delta import history, log_cache
 from cdc_core.lake.apply import chunks as apply_chunks
 from cdc_core.lake.delta_lake import DeltaLake
@@ -22,14 +21,11 @@ from cdc_core.state import chunks
 from cdc_core.steps import Pipeline
 from oracle_embedded.database import CAPTURE
 from oracle_embedded.faults import Fault, FaultKind
+from tests.lake.who_merges import no_spark
 from tests.oracle.embedded import running_oracle
 from tests.steps.harness import table_id
 
 _PLACES = ("_cdc_commit_scn", "_cdc_scn", "_cdc_window", "_cdc_snapshot", "_cdc_landed")
-
-
-def _no_spark(_config: LakeConfig) -> Any:
-    raise AssertionError("Spark was asked for")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +56,7 @@ def test_chunks_are_written_once(
             snapshot = {"chunk_rows": chunk_rows, "sessions": sessions}
             more: dict[str, Any] = {"oracle": login, "snapshot": snapshot}
             config = oracle.config(tmp_path / name, "MIXED", **more)
-            return Pipeline(config, open_lake=partial(DeltaLake, spark=_no_spark))
+            return Pipeline(config, open_lake=partial(DeltaLake, spark=no_spark))
 
         with monkeypatch.context() as encoding, pipeline("apart") as apart:
             for name in ("mirror_files", "changelog_files"):
@@ -108,7 +104,7 @@ def test_a_chunk_costs_the_same_however_many_came_before(
             "INSERT INTO MANY SELECT LEVEL FROM DUAL CONNECT BY LEVEL <= 3000",
         )
         config = oracle.config(tmp_path, "MANY", snapshot={"chunk_rows": 100})
-        with Pipeline(config, open_lake=partial(DeltaLake, spark=_no_spark)) as pipeline:
+        with Pipeline(config, open_lake=partial(DeltaLake, spark=no_spark)) as pipeline:
             keys = pipeline.start_snapshot()
             assert len(keys) >= 30
             pipeline.snapshot_chunk(keys[0])

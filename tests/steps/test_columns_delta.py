@@ -5,15 +5,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from cdc_core.config import LakeConfig
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.model.identifiers import TableId
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import Verdict, compare
+from tests.lake.who_merges import no_spark
 from tests.oracle.embedded import MERGED_BY_SPARK, running_oracle
 
 T = TableId("DEMO", "T")
@@ -60,10 +59,6 @@ def test_replaced_and_swapped_columns_reach_delta(tmp_path: Path, spark_process:
         assert verdict == Verdict(8, 8, 0, 0, 0, 0)
 
 
-def _no_spark(_config: LakeConfig) -> Any:
-    raise AssertionError("Spark was asked for")
-
-
 STORY = (
     (
         "ALTER TABLE T RENAME COLUMN A TO X",
@@ -96,7 +91,7 @@ def test_windows_behind_renames_need_no_spark(tmp_path: Path, vectors: str) -> N
         )
         config = oracle.config(tmp_path, "T", maintenance={"deletion_vectors": vectors})
         written = []
-        with Pipeline(config, open_lake=partial(DeltaLake, spark=_no_spark)) as pipeline:
+        with Pipeline(config, open_lake=partial(DeltaLake, spark=no_spark)) as pipeline:
             list(pipeline.run_once())
             for statements in STORY:
                 oracle.run(*statements)

@@ -19,6 +19,7 @@ from cdc_core.lake.lake import Lake
 from cdc_core.model.scn import Scn
 from cdc_core.steps.snapshots.plan import plan_parts
 from pipelines import doctor
+from tests.lake.who_merges import no_spark
 from tests.oracle.embedded import OWNER, Oracle
 from tests.oracle.fixtures import oracle_with
 from tests.steps.harness import Source, source_of, table_id
@@ -29,9 +30,6 @@ class FolderLake:
     """Delta tables in a folder, as far as they need no Spark."""
 
     def open(self, config: LakeConfig, source: str) -> Lake:
-        def no_spark(_config: LakeConfig) -> Any:
-            raise AssertionError("nothing here needs Spark")
-
         return DeltaLake(config, source, spark=no_spark)
 
 

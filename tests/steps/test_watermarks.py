@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from cdc_core.config import LakeConfig
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.oracle.database import current_scn
@@ -22,6 +21,7 @@ from cdc_core.steps.snapshots import watermarks
 from cdc_core.steps.source_checks import oracle_findings
 from oracle_embedded.database import CAPTURE
 from oracle_embedded.faults import Fault, FaultKind
+from tests.lake.who_merges import no_spark
 from tests.oracle.embedded import ADMIN, Oracle, running_oracle
 from tests.steps.harness import source_of, table_id
 
@@ -135,10 +135,6 @@ def test_changes_around_the_moment_of_a_chunk_count_once(
         assert 1000 in {row[0] for row in source.lake.image(table_id("T"))}
 
 
-def _no_spark(_config: LakeConfig) -> Any:
-    raise AssertionError("Spark was asked for")
-
-
 def _check_delta(oracle: Oracle, pipeline: Pipeline) -> None:
     path = DEFAULT_PATHS.path("mirror", str(pipeline.config.lake.path), "src", table_id("T"))
     rows = pa.table(DeltaTable(path).to_pyarrow_table()).to_pylist()
@@ -159,7 +155,7 @@ def test_chunks_are_appended_and_put_right_without_spark(
         _made(oracle)
         lake = {"path": str(tmp_path / "lake"), "rewrite_mirrors_up_to_mb": 128}
         config = oracle.config(tmp_path, "T", snapshot={**BETWEEN, "sessions": 1}, lake=lake)
-        opened = partial(DeltaLake, spark=_no_spark)
+        opened = partial(DeltaLake, spark=no_spark)
         sent: list[str] = []
         with Pipeline(config, open_lake=opened, on_statement=sent.append) as pipeline:
             moments = _moments(oracle, pipeline, windows=windows)
@@ -193,7 +189,7 @@ def test_chunks_that_replace_their_rows_are_put_right_without_spark(
     with running_oracle() as oracle:
         _made(oracle)
         config = oracle.config(tmp_path, "T", snapshot={**BETWEEN, "cut": "rowid", "sessions": 1})
-        with Pipeline(config, open_lake=partial(DeltaLake, spark=_no_spark)) as pipeline:
+        with Pipeline(config, open_lake=partial(DeltaLake, spark=no_spark)) as pipeline:
             moments = _moments(oracle, pipeline, windows=False)
             oracle.clock.ahead += 60  # LAST_DDL_TIME of ranges of ROWIDs is not near
             last = moments.pop("last")
