@@ -12,26 +12,22 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from cdc_core.config import LakeConfig
 from cdc_core.delta.history import read_log
 from cdc_core.lake.delta_lake import DeltaLake
 from cdc_core.model.identifiers import TableId
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import version_at
+from tests.lake.who_merges import no_spark
 from tests.oracle.embedded import MERGED_BY_SPARK, OWNER, Oracle, running_oracle
 
 ODD = TableId(OWNER, "order lines/2.x")
 LATER = TableId(OWNER, "SELECT")
 
 
-def _no_spark(_config: LakeConfig) -> Any:
-    raise AssertionError("Spark was asked for")
-
-
 @pytest.mark.parametrize(
     ("lake", "open_lake"),
     [
-        pytest.param({}, partial(DeltaLake, spark=_no_spark), id="without-spark"),
+        pytest.param({}, partial(DeltaLake, spark=no_spark), id="without-spark"),
         pytest.param(MERGED_BY_SPARK, DeltaLake, marks=pytest.mark.spark, id="by-spark"),
     ],
 )
