@@ -33,6 +33,8 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", spark_submit_options())
 
 use_memory(os.environ)
 
+gc.disable()  # until all is collected: modules and tests stay, and are a million objects
+
 DAGSTER_FOLDERS = ("tests/assets/",)
 ENDS_THE_JVM = ("tests/lake/test_spark_gone.py", "tests/lake/test_catalog.py")
 """Come last: another JVM compiles all of Spark anew."""
@@ -120,6 +122,7 @@ def pytest_collection_finish() -> None:
     _keep_command_lines()
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(50_000, 20, 50)
 
 
