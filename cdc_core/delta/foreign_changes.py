@@ -43,8 +43,7 @@ class ForeignChanges:
 
     def followed(self, version: int, actions: Sequence[dict[str, Any]]) -> ForeignChanges:
         """With one more commit."""
-        info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-        said = _metadata(info)
+        info, said = commit_info(actions)
         if kind := said.get("kind"):
             if kind in _WITHOUT_ROWS:
                 return self
@@ -72,8 +71,7 @@ NOTHING_FOREIGN = ForeignChanges()
 
 def brings_rows(actions: Iterable[dict[str, Any]]) -> bool:
     """Is a commit one of ours that brought rows?"""
-    info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-    kind = _metadata(info).get("kind")
+    kind = commit_info(actions)[1].get("kind")
     return kind is not None and kind not in _WITHOUT_ROWS
 
 
@@ -85,12 +83,14 @@ def in_short(actions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [*infos, *islice(files, 1)]
 
 
-def _metadata(info: dict[str, Any]) -> dict[str, Any]:
+def commit_info(actions: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a commit says of itself, and our user metadata in it; empty if they are none."""
+    info: dict[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
     try:
         said = json.loads(info.get("userMetadata") or "{}")
     except ValueError:  # somebody else's words
-        return {}
-    return said if isinstance(said, dict) else {}
+        return info, {}
+    return info, said if isinstance(said, dict) else {}
 
 
 def _changes_rows(actions: Iterable[dict[str, Any]]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow.fs as pafs
@@ -21,6 +21,7 @@ from cdc_core.delta.foreign_changes import (
     NOTHING_FOREIGN,
     ForeignChanges,
     brings_rows,
+    commit_info,
     in_short,
 )
 from cdc_core.delta.log_cache import COMMITS_MAX, KnownLogs
@@ -121,13 +122,18 @@ def _read_whole(filesystem: pafs.FileSystem, root: str, names: list[str]) -> Del
     commits = commits_behind(names, start, root)
     if not commits and not parts:
         return None
-    folder = log_folder(root)
-    state = _State()
-    state.take(table_actions(filesystem, root, parts))
-    state.foreign = _foreign_up_to(filesystem, root, start)
-    for version, name in sorted(commits.items()):
-        state.follow(version, actions_of(filesystem, f"{folder}/{name}"))
-    return state.at(max(commits, default=start))
+    foreign = _foreign_up_to(filesystem, root, start)
+
+    def actions() -> Iterator[Action]:
+        nonlocal foreign
+        yield from table_actions(filesystem, root, parts)
+        for version, name in sorted(commits.items()):
+            found = actions_of(filesystem, f"{log_folder(root)}/{name}")
+            foreign = foreign.followed(version, found)
+            yield from found
+
+    log = _after(_NOTHING_SAID, actions())
+    return replace(log, version=max(commits, default=start), foreign=foreign)
 
 
 def _foreign_up_to(filesystem: pafs.FileSystem, root: str, version: int) -> ForeignChanges:
@@ -149,9 +155,8 @@ def _foreign_up_to(filesystem: pafs.FileSystem, root: str, version: int) -> Fore
 
 
 def _followed(log: DeltaLog, version: int, actions: Sequence[Action]) -> DeltaLog:
-    state = _State(log)
-    state.follow(version, actions)
-    return state.at(version)
+    foreign = log.foreign.followed(version, actions)
+    return replace(_after(log, actions), version=version, foreign=foreign)
 
 
 def _weight(log: DeltaLog) -> int:
@@ -285,80 +290,51 @@ def newest_metadata(path: str, name: str) -> Any:
     return next(said, None)
 
 
-class _State:
-    """What the actions read so far add up to; later ones win."""
+def _after(log: DeltaLog, actions: Iterable[Action]) -> DeltaLog:
+    """What a log says after more actions; later ones win."""
+    transactions, high = dict(log.transactions), log.row_id_high
+    said: dict[str, Any] = {}
+    for action in actions:
+        if txn := action.get("txn"):
+            transactions[txn["appId"]] = txn["version"]
+        if domain := action.get("domainMetadata"):
+            high = row_id_high(domain, high)
+        if protocol := action.get("protocol"):
+            version, named = protocol["minWriterVersion"], protocol.get("writerFeatures")
+            said |= {"protocol": protocol, "writer_features": features_of(version, named)}
+        if metadata := action.get("metaData"):
+            said |= _said_of_columns(metadata)
+    return replace(log, transactions=transactions, row_id_high=high, **said)
 
-    def __init__(self, log: DeltaLog | None = None) -> None:
-        self.transactions = dict(log.transactions) if log else {}
-        self.properties = log.properties if log else {}
-        self.columns = log.columns if log else {}
-        self.fields = log.fields if log else {}
-        self.comments = log.comments if log else {}
-        self.file_names = log.file_names if log else PLAIN_NAMES
-        self.writer_features = log.writer_features if log else features_of(0)
-        self.partition_columns = log.partition_columns if log else ()
-        self.foreign = log.foreign if log else NOTHING_FOREIGN
-        self.row_id_high = log.row_id_high if log else -1
-        self.protocol = log.protocol if log else {}
-        self.metadata = log.metadata if log else {}
 
-    def at(self, version: int) -> DeltaLog:
-        return DeltaLog(
-            version=version,
-            transactions=self.transactions,
-            properties=self.properties,
-            columns=self.columns,
-            fields=self.fields,
-            comments=self.comments,
-            file_names=self.file_names,
-            writer_features=self.writer_features,
-            partition_columns=self.partition_columns,
-            foreign=self.foreign,
-            row_id_high=self.row_id_high,
-            protocol=self.protocol,
-            metadata=self.metadata,
-        )
-
-    def follow(self, version: int, actions: Sequence[Action]) -> None:
-        """One more commit."""
-        self.take(actions)
-        self.foreign = self.foreign.followed(version, actions)
-
-    def take(self, actions: Sequence[Action]) -> None:
-        for action in actions:
-            if txn := action.get("txn"):
-                self.transactions[txn["appId"]] = txn["version"]
-            if domain := action.get("domainMetadata"):
-                self.row_id_high = row_id_high(domain, self.row_id_high)
-            if protocol := action.get("protocol"):
-                self.protocol = protocol
-                version, named = protocol["minWriterVersion"], protocol.get("writerFeatures")
-                self.writer_features = features_of(version, named)
-            if metadata := action.get("metaData"):
-                self.metadata = metadata
-                self.partition_columns = tuple(metadata.get("partitionColumns") or ())
-                self.properties = dict(metadata.get("configuration") or {})
-                fields = json.loads(metadata["schemaString"])["fields"]
-                self.columns = {one["name"]: _type_name(one["type"]) for one in fields}
-                structs = {
-                    one["name"]: one["type"]["fields"]
-                    for one in fields
-                    if _type_name(one["type"]) == "struct"
-                }
-                self.fields = {
-                    name: {part["name"]: _type_name(part["type"]) for part in parts}
-                    for name, parts in structs.items()
-                }
-                self.comments = {
-                    name: {
-                        part["name"]: said
-                        for part in parts
-                        if (said := (part.get("metadata") or {}).get("comment"))
-                    }
-                    for name, parts in structs.items()
-                }
-                is_mapped = self.properties.get(MAPPING, "none") != "none"
-                self.file_names = FileNames.of_fields(fields) if is_mapped else PLAIN_NAMES
+def _said_of_columns(metadata: Action) -> dict[str, Any]:
+    """The fields of a :class:`DeltaLog` that a ``metaData`` action fills."""
+    properties = dict(metadata.get("configuration") or {})
+    fields = json.loads(metadata["schemaString"])["fields"]
+    columns = {one["name"]: _type_name(one["type"]) for one in fields}
+    structs = {
+        one["name"]: one["type"]["fields"] for one in fields if columns[one["name"]] == "struct"
+    }
+    is_mapped = properties.get(MAPPING, "none") != "none"
+    return {
+        "metadata": metadata,
+        "partition_columns": tuple(metadata.get("partitionColumns") or ()),
+        "properties": properties,
+        "columns": columns,
+        "fields": {
+            name: {part["name"]: _type_name(part["type"]) for part in parts}
+            for name, parts in structs.items()
+        },
+        "comments": {
+            name: {
+                part["name"]: said
+                for part in parts
+                if (said := (part.get("metadata") or {}).get("comment"))
+            }
+            for name, parts in structs.items()
+        },
+        "file_names": FileNames.of_fields(fields) if is_mapped else PLAIN_NAMES,
+    }
 
 
 def features_of(version: int, named: Iterable[str] | None = None) -> frozenset[str]:
@@ -375,19 +351,16 @@ def _type_name(kind: Any) -> str:
     return kind if isinstance(kind, str) else str(kind["type"])
 
 
+_NOTHING_SAID = DeltaLog(-1, {}, {}, {}, writer_features=features_of(0))
 _known = KnownLogs(_read_whole, _followed, _weight)
 
 
-def _commit(version: int, actions: list[dict[str, Any]]) -> DeltaCommit:
-    info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-    try:
-        metadata = json.loads(info.get("userMetadata") or "{}")
-    except ValueError:  # somebody else's words
-        metadata = {}
+def _commit(version: int, actions: list[Action]) -> DeltaCommit:
+    info, metadata = commit_info(actions)
     return DeltaCommit(
         version,
         info.get("operation", ""),
-        metadata if isinstance(metadata, dict) else {},
+        metadata,
         metrics=info.get("operationMetrics") or {},
         transactions={
             one["txn"]["appId"]: one["txn"]["version"] for one in actions if one.get("txn")
