@@ -7,9 +7,9 @@ Source: the Delta transaction log protocol, sections "Add File and Remove File" 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +26,8 @@ from cdc_core.delta.log_files import (
     log_folder,
     newest_checkpoint,
 )
+
+_Said = TypeVar("_Said")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +73,22 @@ def read_added(
             one = dict(zip(wanted, values, strict=True))
             found[one["path"]] = AddedFile.of_action(one)
     for _, name in sorted(commits.items()):
-        take_added(found, actions_of(filesystem, f"{folder}/{name}"))
+        take_added(found, actions_of(filesystem, f"{folder}/{name}"), AddedFile.of_action)
     return found
 
 
-def take_added(files: dict[str, AddedFile], actions: Iterable[Action]) -> None:
-    """The files after one more commit. It may take a file away and add it again with another
-    vector."""
+def take_added(
+    files: dict[str, _Said], actions: Iterable[Action], said: Callable[[dict[str, Any]], _Said]
+) -> None:
+    """The files after one more commit, each with what its ``add`` has ``said``. A commit may take a
+    file away and add it again with another vector."""
     actions = list(actions)
     for action in actions:
         if removed := action.get("remove"):
             files.pop(removed["path"], None)
     for action in actions:
         if added := action.get("add"):
-            files[added["path"]] = AddedFile.of_action(added)
+            files[added["path"]] = said(added)
 
 
 def files_within(path: str, column: str, low: int, high: int) -> list[str]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
+from cdc_core.delta.added_files import take_added
 from cdc_core.delta.checkpoints import added_files, counted_records
 from cdc_core.delta.history import filesystem_of
 from cdc_core.delta.log_cache import KnownLogs
@@ -58,29 +59,20 @@ def _count_whole(filesystem: pafs.FileSystem, root: str, names: list[str]) -> _C
     if not commits and not parts:
         return None
     for _, name in sorted(commits.items()):
-        _take(actions_of(filesystem, f"{folder}/{name}"), files)
+        take_added(files, actions_of(filesystem, f"{folder}/{name}"), _rows)
     return _counted(max(commits, default=start), files)
 
 
 def _followed(counted: _Counted, version: int, actions: list[Action]) -> _Counted | None:
     if counted.files is not None:
         files = dict(counted.files)
-        _take(actions, files)
+        take_added(files, actions, _rows)
         return _counted(version, files)
     added = [one["add"] for one in actions if one.get("add")]
     # A file that is named again, for other statistics, brings no rows.
     if any(one.get("remove") for one in actions) or not all(one["dataChange"] for one in added):
         return None
     return _Counted(version, _sum([counted.rows, *map(_rows, added)]), None)
-
-
-def _take(actions: list[Action], files: dict[str, int | None]) -> None:
-    for action in actions:
-        if removed := action.get("remove"):
-            files.pop(removed["path"], None)
-    for action in actions:
-        if added := action.get("add"):
-            files[added["path"]] = _rows(added)
 
 
 def _counted(version: int, files: dict[str, int | None]) -> _Counted:

@@ -8,7 +8,7 @@ from collections import Counter
 from cdc_core.config import SourceConfig
 from cdc_core.delta.history import read_commits
 from cdc_core.delta.row_counts import count_rows
-from cdc_core.lake.rows.logged_changes import size_of_files
+from cdc_core.lake.rows.logged_changes import sizes_of_files
 from cdc_core.lake.side_tables.source_tables import DeltaSideTable, SideTableName, side_table_path
 from cdc_core.lake.table_context import no_fence
 from cdc_core.model.identifiers import TableId
@@ -83,4 +83,5 @@ def _uri(path: str) -> str:
 def mirror_files(config: SourceConfig, table: TableId) -> tuple[int, int] | None:
     """How many files a mirror has now, and of how many bytes; None where there is no mirror that
     delta-rs can read."""
-    return size_of_files(delta_path(config, "mirror", table))
+    sizes = sizes_of_files(delta_path(config, "mirror", table))
+    return None if sizes is None else (len(sizes), sum(sizes))

@@ -28,7 +28,7 @@ from cdc_core.lake.rows.logged_changes import (
     files_of,
     logged_changes,
     mirror_parts,
-    size_of_files,
+    sizes_of_files,
     window_sql,
 )
 from cdc_core.lake.rows.staging import StagedRows, staged_rows
@@ -174,8 +174,8 @@ def whole_in_hand(work: TableWork, schema: TableSchema, position: int) -> pa.Tab
 
 
 def _has_few_bytes(work: TableWork) -> bool:
-    found = size_of_files(work.changelog)
-    return found is not None and found[1] <= IN_HAND_BYTES_MAX
+    sizes = sizes_of_files(work.changelog)
+    return sizes is not None and sum(sizes) <= IN_HAND_BYTES_MAX
 
 
 def _history(

@@ -43,15 +43,9 @@ def files_of(work: TableWork, scn_high: int | None = None) -> list[str]:
         return files_within(work.changelog, "_cdc_window", low, high)
 
 
-def size_of_files(path: str) -> tuple[int, int] | None:
-    """How many files the newest version of a Delta table has, and of how many bytes; None where
-    there is none that delta-rs can read. Needs no Spark."""
-    sizes = sizes_of_files(path)
-    return None if sizes is None else (len(sizes), sum(sizes))
-
-
 def sizes_of_files(path: str) -> list[int] | None:
-    """The bytes of each file of the newest version of a Delta table; None as above."""
+    """The bytes of each file of the newest version of a Delta table; None where there is none that
+    delta-rs can read. Needs no Spark."""
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
