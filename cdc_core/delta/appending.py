@@ -1,5 +1,5 @@
 """How do rows get into a Delta table without Spark? A Parquet file in its folder, then one commit
-that names it: ours where ``log_writing.py`` has a place for it, else through delta-rs.
+that names it.
 
 The table is read first, then the fence is asked, then the version that follows is put, only if it
 is not there yet, and never behind another writer's commit: whoever committed since the table was
@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version as installed_version
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -32,16 +32,22 @@ from cdc_core.delta.commits import (
     in_commit_time,
     is_checkpoint_due,
     put_commit,
-    takes_commits,
     takes_vectors,
+    why_refused,
 )
 from cdc_core.delta.deletion_vectors import Vector, VectorFile
 from cdc_core.delta.errors import at_work, committing, conflict
 from cdc_core.delta.file_statistics import statistics_of
-from cdc_core.delta.history import MAPPING, DeltaLog, file_names_of, filesystem_of, read_log
+from cdc_core.delta.history import DeltaLog, file_names_of, filesystem_of, read_log
 from cdc_core.delta.row_tracking import ROW_TRACKING_FEATURE, with_row_ids
 from cdc_core.delta.storage import storing
-from cdc_core.errors import REPORT_HINT, CdcError, LakeError, StoreUnavailableError
+from cdc_core.errors import (
+    FEATURE_HINT,
+    REPORT_HINT,
+    CdcError,
+    LakeError,
+    StoreUnavailableError,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -273,11 +279,10 @@ class CommitInfo:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChanges:
     """What a commit does to a Delta table's files: some are ``added``, others ``replaced`` by them,
-    of the ``marked`` ones rows are deleted, as the file ``vectors`` says. ``schema`` are the
-    columns. Without any, the commit says that nothing changed. ``changes_data`` is False where the
-    same rows are in other files behind it."""
+    of the ``marked`` ones rows are deleted, as the file ``vectors`` says. Without any, the commit
+    says that nothing changed. ``changes_data`` is False where the same rows are in other files
+    behind it."""
 
-    schema: pa.Schema
     added: Sequence[NewFile] = ()
     replaced: Sequence[OldFile] = ()
     marked: Sequence[MarkedFile] = ()
@@ -292,7 +297,6 @@ def commit_files(
     *,
     fence: Callable[[], None],
     version: int | None = None,
-    opened: Any = None,
 ) -> None:
     """Change the files of a Delta table in one commit; with ``version``, right behind that version
     or not at all.
@@ -303,32 +307,46 @@ def commit_files(
         info: What the commit carries.
         fence: Called right before the commit.
         version: The version that was read; None where any is right.
-        opened: delta-rs's table where the caller has read it already: if delta-rs commits, it is
-            right behind the version that it has.
 
     Raises:
         CommitConflictError: Another writer committed since the table was read, or has done so under
             this identifier.
         StoreUnavailableError: The disk is full or fails, the bucket cannot be reached, or VACUUM
             has removed a file meanwhile.
-        LakeError: delta-rs refused, or the table has constraints.
+        LakeError: The table has a feature that Redolake does not write, or constraints.
     """
     doing, facts = info.doing, info.facts
+    filesystem, root = filesystem_of(table)
     with at_work(doing, facts):
-        _refuse_constraints(table, info)
+        log = read_log(table)
+        if log is None:
+            raise FileNotFoundError(table)
+        _refuse_constraints(log, info)
+        is_other = version is not None and log.version != version
         has_vectors = bool(files.marked) or any(file.vector for file in files.replaced)
-        names = [file.name for file in files.replaced] + [file.old.name for file in files.marked]
-        found = _opened(table, names, opened)
-        is_other = version is not None and found.version != version
-        is_other |= has_vectors and not found.takes_vectors
-        if is_other or _is_taken(found, info.txn):
+        is_other |= has_vectors and not takes_vectors(log)
+        if is_other or _is_taken(log, info.txn):
             raise conflict(doing, facts)
-        _check_names(files.added, doing, facts, are_mapped=found.is_mapped)
+        names = [file.name for file in files.replaced] + [file.old.name for file in files.marked]
+        if refused := why_refused(filesystem, log, names):
+            raise LakeError(
+                f"{doing}: the Delta table has a feature that Redolake cannot work with",
+                hint=FEATURE_HINT,
+                **facts,
+                features=refused,
+            )
+        _check_names(files.added, doing, facts, are_mapped=log.is_mapped)
         written = (*files.added, *([files.vectors] if files.vectors else ()))
         fence()
         _require_files(table, {file.name: file.bytes for file in written}, facts)
-        if not found.commit(files, info):
-            raise conflict(doing, facts)
+        parameters = {"mode": "Append", "partitionBy": "[]"}
+        actions = [info_action(filesystem, root, log, info, "WRITE", parameters)]
+        try:
+            put_commit(filesystem, root, log.version + 1, [*actions, *_actions(log, files, info)])
+        except FileExistsError as error:
+            raise conflict(doing, facts) from error
+    if is_checkpoint_due(log, log.version + 1):
+        _checkpointed(table)
 
 
 def overwrite_files(
@@ -346,7 +364,7 @@ def overwrite_files(
 
     now = _milliseconds()
     with committing(table, info.doing, info.facts):
-        _refuse_constraints(table, info)
+        _refuse_constraints(read_log(table), info)
         found = DeltaTable(table)
         fence()
         _require_files(table, {file.name: file.bytes for file in added}, info.facts)
@@ -362,10 +380,9 @@ def overwrite_files(
         )
 
 
-def _refuse_constraints(table: str, info: CommitInfo) -> None:
+def _refuse_constraints(log: DeltaLog | None, info: CommitInfo) -> None:
     """Delta asks of each writer to check a table's constraints. Spark alone does: measured with
     deltalake 1.6, a commit of files goes through unchecked."""
-    log = read_log(table)
     found = log.properties if log else ()
     names = [name.removeprefix(_CONSTRAINTS) for name in found if name.startswith(_CONSTRAINTS)]
     if names:
@@ -379,97 +396,26 @@ def _refuse_constraints(table: str, info: CommitInfo) -> None:
         )
 
 
-def _is_taken(found: _Opened, txn: tuple[str, int] | None) -> bool:
+def _is_taken(log: DeltaLog, txn: tuple[str, int] | None) -> bool:
     """Has the table a commit with this transaction identifier, or a later one of its
     application?"""
-    done = None if txn is None else found.transaction_version(txn[0])
+    done = None if txn is None else log.transactions.get(txn[0])
     return txn is not None and done is not None and done >= txn[1]
 
 
-class _Opened(Protocol):
-    """A Delta table in the version in which it was read."""
-
-    @property
-    def version(self) -> int:
-        """That version."""
-
-    @property
-    def is_mapped(self) -> bool:
-        """Has it other names in its files than in its schema?"""
-
-    @property
-    def takes_vectors(self) -> bool:
-        """May a commit name deletion vectors?"""
-
-    def transaction_version(self, app: str) -> int | None:
-        """The version of a transaction identifier; None if it has none."""
-
-    def commit(self, files: FileChanges, info: CommitInfo) -> bool:
-        """Commit the version that follows; False if another writer has done so."""
-
-
-def _opened(table: str, removed: Sequence[str], opened: Any) -> _Opened:
-    """The newest version, to be committed to without delta-rs where that is possible."""
-    from deltalake import DeltaTable
-
-    filesystem, _ = filesystem_of(table)
-    log = read_log(table)
-    if log is not None and takes_commits(filesystem, log, removed):
-        return _OwnLog(table, log)
-    return _InDeltaRs(DeltaTable(table) if opened is None else opened)
-
-
-@dataclass(frozen=True, slots=True)
-class _OwnLog:
-    """A table of which the log alone was read."""
-
-    path: str
-    log: DeltaLog
-
-    @property
-    def version(self) -> int:
-        return self.log.version
-
-    @property
-    def is_mapped(self) -> bool:
-        return self.log.is_mapped
-
-    @property
-    def takes_vectors(self) -> bool:
-        return takes_vectors(self.log)
-
-    def transaction_version(self, app: str) -> int | None:
-        return self.log.transactions.get(app)
-
-    def commit(self, files: FileChanges, info: CommitInfo) -> bool:
-        filesystem, root = filesystem_of(self.path)
-        now = _milliseconds()
-        parameters = {"mode": "Append", "partitionBy": "[]"}
-        actions: list[dict[str, Any]] = [
-            info_action(filesystem, root, self.log, info, "WRITE", parameters),
-            *self._added(files, now),
-            *(
-                {"remove": file.as_action(now, changes_data=files.changes_data)}
-                for file in files.replaced
-            ),
-            *(action for file in files.marked for action in file.as_actions(now)),
-        ]
-        if info.txn is not None:
-            actions.append({"txn": {"appId": info.txn[0], "version": info.txn[1]}})
-        try:
-            put_commit(filesystem, root, self.version + 1, actions)
-        except FileExistsError:
-            return False
-        if is_checkpoint_due(self.log, self.version + 1):
-            _checkpointed(self.path)
-        return True
-
-    def _added(self, files: FileChanges, now: int) -> list[dict[str, Any]]:
-        added = [file.as_action(now, changes_data=files.changes_data) for file in files.added]
-        if not added or ROW_TRACKING_FEATURE not in self.log.writer_features:
-            return [{"add": one} for one in added]
+def _actions(log: DeltaLog, files: FileChanges, info: CommitInfo) -> list[dict[str, Any]]:
+    """What a commit says of files, and its transaction identifier."""
+    now, changes = _milliseconds(), files.changes_data
+    added = [file.as_action(now, changes_data=changes) for file in files.added]
+    actions = [{"add": one} for one in added]
+    if added and ROW_TRACKING_FEATURE in log.writer_features:
         rows = [file.rows for file in files.added]
-        return with_row_ids(added, rows, self.log.row_id_high, self.version + 1)
+        actions = with_row_ids(added, rows, log.row_id_high, log.version + 1)
+    actions += ({"remove": one.as_action(now, changes_data=changes)} for one in files.replaced)
+    actions += (action for file in files.marked for action in file.as_actions(now))
+    if info.txn is not None:
+        actions.append({"txn": {"appId": info.txn[0], "version": info.txn[1]}})
+    return actions
 
 
 def info_action(
@@ -504,77 +450,6 @@ def _checkpointed(table: str) -> None:
             DeltaTable(table).create_checkpoint()
     except CdcError as error:
         _LOG.warning("%s; the commit before it counts: %s", error.message, error.facts)
-
-
-@dataclass(frozen=True, slots=True)
-class _InDeltaRs:
-    """A table that delta-rs has read."""
-
-    delta: Any
-
-    @property
-    def version(self) -> int:
-        return int(self.delta.version())
-
-    @property
-    def is_mapped(self) -> bool:
-        return bool(self.delta.metadata().configuration.get(MAPPING, "none") != "none")
-
-    @property
-    def takes_vectors(self) -> bool:
-        return False
-
-    def transaction_version(self, app: str) -> int | None:
-        found: int | None = self.delta.transaction_version(app)
-        return found
-
-    def commit(self, files: FileChanges, info: CommitInfo) -> bool:
-        from deltalake import (
-            CommitProperties,
-            DeltaTable,
-            PostCommitHookProperties,
-            Transaction,
-        )
-        from deltalake.exceptions import CommitFailedError
-        from deltalake.transaction import AddAction, RemoveAction
-
-        now = _milliseconds()
-        actions = [
-            *(
-                AddAction(file.name, file.bytes, {}, now, files.changes_data, file.statistics)
-                for file in files.added
-            ),
-            *(
-                RemoveAction(
-                    file.name,
-                    data_change=files.changes_data,
-                    deletion_timestamp=now,
-                    size=file.bytes,
-                    partition_values={},
-                )
-                for file in files.replaced
-            ),
-        ]
-        try:
-            self.delta.create_write_transaction(
-                actions,
-                "append",
-                files.schema,
-                commit_properties=CommitProperties(
-                    custom_metadata={"userMetadata": info.metadata},
-                    max_commit_retries=0,
-                    app_transactions=[Transaction(*info.txn)] if info.txn else None,
-                ),
-                post_commithook_properties=PostCommitHookProperties(
-                    create_checkpoint=True, cleanup_expired_logs=False
-                ),
-            )
-        except CommitFailedError:
-            # delta-rs has one class for whatever keeps a commit out.
-            if DeltaTable(self.delta.table_uri).version() == self.version:
-                raise
-            return False
-        return True
 
 
 def _milliseconds() -> int:

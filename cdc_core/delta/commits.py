@@ -8,9 +8,8 @@ behind ten others, and up to 500 times where the newest checkpoint was long ago.
 known without that, and is put only where it is not there yet, as delta-rs does it too: by a hard
 link on a disk, by a conditional write in an object store.
 
-That is for tables which ask of their writers no more than what is written here. delta-rs commits to
-all others, and to other object stores. Source: the Delta transaction log protocol, sections "Delta
-log entries", "Actions" and "Requirements for Writers".
+Tables which ask of their writers more than what is written here are refused. Source: the Delta
+transaction log protocol, sections "Delta log entries", "Actions" and "Requirements for Writers".
 """
 
 from __future__ import annotations
@@ -62,6 +61,7 @@ _FEATURES = PLAIN_FEATURES | {
     GUARD_FEATURE,
     "clustering",
     "v2Checkpoint",
+    "variantType",
     _TIMES_FEATURE,
     ROW_TRACKING_FEATURE,
     ICEBERG_FEATURE,
@@ -71,7 +71,9 @@ _FEATURES = PLAIN_FEATURES | {
 commit that removes one names its vector, one of a table with times in its commits has such a time,
 and one of a table that tracks rows the IDs of new ones. Clustering asks nothing of what is
 appended, checkpoints nothing of commits, and Iceberg's readers nothing of files that column mapping
-does not ask for too. Rules are in no use (:func:`_has_rules`)."""
+does not ask for too. Readers of a change feed take the rows of files that come and go. No file has
+variants: delta-rs names them where it sets any property. Other rules are in no use
+(:func:`why_refused`)."""
 
 _RULES_OF_COLUMNS = ("delta.generationExpression", "delta.identity.")
 
@@ -85,26 +87,28 @@ _COMMITS_PER_CHECKPOINT = 100
 
 
 def takes_commits(filesystem: pafs.FileSystem, log: DeltaLog, removed: Iterable[str]) -> bool:
-    """May :func:`put_commit` add files to a table, and remove these ones? Rows that move into other
-    files keep their IDs in a table that tracks them, which is left to Spark."""
-    names = list(removed)
+    """May :func:`put_commit` add files to a table, and remove these ones?"""
+    return why_refused(filesystem, log, removed) is None
+
+
+def why_refused(filesystem: pafs.FileSystem, log: DeltaLog, removed: Iterable[str]) -> str | None:
+    """What a table has that keeps :func:`put_commit` from adding files to it and removing these
+    ones; None where nothing does. Rows that move into other files keep their IDs in a table that
+    tracks them, which is left to Spark."""
+    names, rules = list(removed), log.metadata.get("schemaString") or ""
     keeps_all = log.properties.get("delta.appendOnly", "false").lower() != "false"
-    return (
-        (isinstance(filesystem, pafs.LocalFileSystem) or objects_of(filesystem) is not None)
-        and log.writer_features <= _FEATURES
-        and not _has_rules(log)
-        and not log.partition_columns
-        and all(map(_PLAIN_PATH.fullmatch, names))
-        and not (names and (keeps_all or ROW_TRACKING_FEATURE in log.writer_features))
-    )
-
-
-def _has_rules(log: DeltaLog) -> bool:
-    """Does the table use one of :data:`RULE_FEATURES`?"""
-    tells_changes = log.properties.get("delta.enableChangeDataFeed", "false").lower() != "false"
-    has_constraints = any(name.startswith("delta.constraints.") for name in log.properties)
-    schema = log.metadata.get("schemaString") or ""
-    return tells_changes or has_constraints or any(one in schema for one in _RULES_OF_COLUMNS)
+    found = {
+        ", ".join(sorted(log.writer_features - _FEATURES)): not log.writer_features <= _FEATURES,
+        "checkConstraints": any(one.startswith("delta.constraints.") for one in log.properties),
+        "generatedColumns": any(one in rules for one in _RULES_OF_COLUMNS),
+        "partitions": bool(log.partition_columns),
+        "files under other names": not all(map(_PLAIN_PATH.fullmatch, names)),
+        "delta.appendOnly": bool(names) and keeps_all,
+        ROW_TRACKING_FEATURE: bool(names) and ROW_TRACKING_FEATURE in log.writer_features,
+        "a store of another kind": not isinstance(filesystem, pafs.LocalFileSystem)
+        and objects_of(filesystem) is None,
+    }
+    return next((what for what, is_so in found.items() if is_so), None)
 
 
 def in_commit_time(filesystem: pafs.FileSystem, root: str, log: DeltaLog, now: int) -> int | None:

@@ -418,25 +418,17 @@ class TableWork:
         Raises:
             RowCountError: There are more or fewer rows; nothing was committed.
         """
-        columns = change_schema(schema)
-        file = write_file(self.changelog, columns, changes, CHANGELOG_INDEXED)
-        files = () if file is None else (file,)
-        self.commit_written(self.changelog, columns, files, info, rows=rows)
+        file = write_file(self.changelog, change_schema(schema), changes, CHANGELOG_INDEXED)
+        self.commit_written(self.changelog, () if file is None else (file,), info, rows=rows)
 
     def commit_written(
-        self,
-        path: str,
-        schema: pa.Schema,
-        files: Sequence[NewFile],
-        info: CommitInfo,
-        *,
-        rows: int,
+        self, path: str, files: Sequence[NewFile], info: CommitInfo, *, rows: int
     ) -> None:
         """Append files that are written to a Delta table, in one commit; no commit without a file.
         Errors as for :meth:`append_changes`."""
         check_written(info.doing, rows, sum(file.rows for file in files), self.facts())
         if files:
-            commit_files(path, FileChanges(schema=schema, added=files), info, fence=self.fence)
+            commit_files(path, FileChanges(added=files), info, fence=self.fence)
 
 
 def moved_aside(path: str, generation: int) -> str:

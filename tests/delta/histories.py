@@ -77,7 +77,7 @@ class History:
     def append(self) -> None:
         """New rows."""
         rows = self._new()
-        self._commit(FileChanges(schema=self._schema, added=[self._written(rows)]))
+        self._commit(FileChanges(added=[self._written(rows)]))
         self.rows |= rows
 
     def replace(self) -> None:
@@ -87,7 +87,7 @@ class History:
         old, live = found
         kept = {key: self._values() for key in live.values() if self._chance.random() < 0.6}
         added = [self._written(kept)] if kept else []
-        self._commit(FileChanges(schema=self._schema, added=added, replaced=[old]))
+        self._commit(FileChanges(added=added, replaced=[old]))
         for key in live.values():
             del self.rows[key]
         self.rows |= kept
@@ -108,25 +108,21 @@ class History:
         vectors, file = write_vectors(filesystem, root, {old.name: deleted})
         marked = MarkedFile(old, said.statistics or "{}", vectors[old.name])
         rows = self._new()
-        self._commit(
-            FileChanges(
-                schema=self._schema, added=[self._written(rows)], marked=[marked], vectors=file
-            )
-        )
+        self._commit(FileChanges(added=[self._written(rows)], marked=[marked], vectors=file))
         for key in gone.values():
             del self.rows[key]
         self.rows |= rows
 
     def say_nothing(self) -> None:
         """A commit that changes no file."""
-        self._commit(FileChanges(schema=self._schema))
+        self._commit(FileChanges())
 
     def try_again(self) -> None:
         """A commit that is there, and one behind a version that is not the newest: both are refused."""
         log = read_log(self.path)
         if log is None or not log.transactions:
             return
-        files = FileChanges(schema=self._schema, added=[self._written(self._new())])
+        files = FileChanges(added=[self._written(self._new())])
         [(app, version)] = log.transactions.items()
         with pytest.raises(CommitConflictError):
             commit_files(self.path, files, _info((app, version)), fence=lambda: None)

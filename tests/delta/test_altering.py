@@ -55,7 +55,7 @@ def _alter(path: str, change: Change, fence: Callable[[], None] = lambda: None) 
 def _append(path: str, schema: pa.Schema, row: Row) -> None:
     file = write_file(path, schema, [pa.RecordBatch.from_pylist([row], schema)], ["ID"])
     assert file is not None
-    commit_files(path, FileChanges(schema=schema, added=[file]), _info("test"), fence=lambda: None)
+    commit_files(path, FileChanges(added=[file]), _info("test"), fence=lambda: None)
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ def test_a_table_that_asks_for_more_is_left_to_others(table: str) -> None:
     log = read_log(table)
     assert log is not None
     assert takes_changes(table, log)
-    DeltaTable(table).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    DeltaTable(table).alter.add_constraint({"kept": "TRUE"})
     log = read_log(table)
     assert log is not None
     assert not takes_changes(table, log)

@@ -22,9 +22,6 @@ RENAMING = ("rename", "rename", "alter")
 DELTA_RS = ("rs_append", "rs_delete", "rs_optimize", "rs_vacuum", "rs_alter", "rs_checkpoint")
 SPARK = ("spark_insert", "spark_delete", "spark_update", "spark_optimize", "spark_vacuum", "spark_alter")  # fmt: skip
 
-FOR_DELTA_RS = {"delta.enableChangeDataFeed": "true"}
-"""What asks more of a table's writers than Redolake's own commits do, so that they go through delta-rs."""
-
 
 def by_delta_rs(path: str) -> list[Row]:
     query = QueryBuilder().register("t", DeltaTable(path)).execute("SELECT * FROM t")
@@ -54,10 +51,8 @@ def live(history: History, steps: tuple[str, ...], count: int, session: Any = No
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("properties", [{}, FOR_DELTA_RS], ids=["our-commits", "by-delta-rs"])
-def test_beside_delta_rs(tmp_path: Path, seed: int, properties: dict[str, str]) -> None:
-    """Whoever commits: we into the log ourselves, or delta-rs for us where the table asks more than we write."""
-    history = History(str(tmp_path / "t"), Random(seed), properties)
+def test_beside_delta_rs(tmp_path: Path, seed: int) -> None:
+    history = History(str(tmp_path / "t"), Random(seed), {})
     live(history, OURS + DELTA_RS, 20)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -20,7 +19,7 @@ from cdc_core.delta.commits import put_commit, takes_commits
 from cdc_core.delta.history import DeltaLog, features_of, read_log
 from cdc_core.delta.log_files import Action
 from cdc_core.delta.row_counts import count_rows
-from cdc_core.errors import CommitConflictError, LakeError
+from cdc_core.errors import LakeError
 
 PLAIN = DeltaLog(3, {}, {"redolake.role": "mirror"}, {"ID": "long"}, writer_features=features_of(2))
 LOCAL = pafs.LocalFileSystem()
@@ -53,10 +52,13 @@ def generated(rule: str) -> DeltaLog:
         pytest.param(features("inCommitTimestamp"), [], True, id="times-in-commits"),
         pytest.param(features("clustering", "domainMetadata"), [], True, id="clustering"),
         pytest.param(features("v2Checkpoint"), [], True, id="checkpoints-of-version-2"),
+        pytest.param(features("variantType"), ["a"], True, id="what-delta-rs-names"),
         pytest.param(features("rowTracking", "domainMetadata"), [], True, id="row-tracking"),
         pytest.param(features("of-tomorrow"), [], False, id="a-feature-of-tomorrow"),
         pytest.param(version(6), ["part-0.parquet"], True, id="rules-that-are-in-no-use"),
-        pytest.param(properties("delta.enableChangeDataFeed", "true"), [], False, id="change-data"),
+        pytest.param(
+            properties("delta.enableChangeDataFeed", "true"), ["a"], True, id="change-data"
+        ),
         pytest.param(properties("delta.constraints.c", "ID > 0"), [], False, id="constraints"),
         pytest.param(generated("delta.generationExpression"), [], False, id="generated"),
         pytest.param(generated("delta.identity.start"), [], False, id="identities"),
@@ -70,13 +72,11 @@ def generated(rule: str) -> DeltaLog:
         pytest.param(PLAIN, ["ID=1/a.parquet"], False, id="a-file-of-a-partition"),
     ],
 )
-def test_what_asks_for_more_is_left_to_delta_rs(
-    log: DeltaLog, removed: Sequence[str], takes: bool
-) -> None:
+def test_what_asks_for_more_is_refused(log: DeltaLog, removed: Sequence[str], takes: bool) -> None:
     assert takes_commits(LOCAL, log, removed) is takes
 
 
-def test_an_object_store_is_left_to_delta_rs() -> None:
+def test_an_unknown_store_is_refused() -> None:
     assert not takes_commits(pafs.SubTreeFileSystem("bucket", LOCAL), PLAIN, [])
 
 
@@ -129,7 +129,7 @@ def _append(table: str, at: int) -> None:
     file = write_file(table, SCHEMA, [pa.record_batch([pa.array([at])], SCHEMA)], ["ID"])
     assert file is not None
     info = CommitInfo(doing="appending", metadata="{}", txn=("app", at))
-    commit_files(table, FileChanges(schema=SCHEMA, added=[file]), info, fence=lambda: None)
+    commit_files(table, FileChanges(added=[file]), info, fence=lambda: None)
 
 
 def test_a_checkpoint_comes_as_often_as_the_table_says(tmp_path: Path) -> None:
@@ -144,24 +144,6 @@ def test_a_checkpoint_comes_as_often_as_the_table_says(tmp_path: Path) -> None:
         (log / f"{version:020d}.json").unlink()
     delta = DeltaTable(table)
     assert (delta.version(), delta.count(), delta.transaction_version("app")) == (7, 7, 7)
-
-
-def test_the_two_ways_take_turns(tmp_path: Path) -> None:
-    """What the table asks for is looked at before each commit."""
-    table = str(tmp_path / "t")
-    create_table(table, SCHEMA, {}, doing="creating", facts={})
-    engines = []
-    for at, change in enumerate(({}, {"delta.enableChangeDataFeed": "true"}), 1):
-        if change:
-            DeltaTable(table).alter.set_table_properties(change)
-        _append(table, at)
-        newest = max((tmp_path / "t" / "_delta_log").glob("*.json")).read_text()
-        [info] = [json.loads(line) for line in newest.splitlines() if "commitInfo" in line]
-        engines.append(info["commitInfo"]["engineInfo"].partition("/")[0].partition(":")[0])
-    assert engines == ["Redolake", "delta-rs"]
-    log = read_log(table)
-    assert log is not None
-    assert (log.transactions, count_rows(table), DeltaTable(table).count()) == ({"app": 2}, 2, 2)
 
 
 def test_what_a_checkpoint_says_of_writers_counts(tmp_path: Path) -> None:
@@ -197,14 +179,14 @@ FAR = 4_000_000_000_000
 """Milliseconds of a clock that is ahead of ours."""
 
 
-def append_one(path: Path, **more: Any) -> None:
+def append_one(path: Path) -> None:
     file = write_file(str(path), SCHEMA, [pa.record_batch([[1]], SCHEMA)], ["ID"])
     assert file is not None
     info = CommitInfo(
         doing="appending", metadata='{"kind": "window"}', txn=("app", 1), facts={"table": "T"}
     )
-    files = FileChanges(schema=SCHEMA, added=[file])
-    commit_files(str(path), files, info, fence=lambda: None, **more)
+    files = FileChanges(added=[file])
+    commit_files(str(path), files, info, fence=lambda: None)
 
 
 def test_times_in_commits_rise_whatever_the_clock_says(tmp_path: Path) -> None:
@@ -229,13 +211,3 @@ def test_a_feature_that_nobody_here_writes_is_named_and_is_no_conflict(
     assert named == feature.replace("-", "").lower()
     assert "table rebuild --from-landing" in caught.value.hint
     assert count_rows(str(tmp_path)) == 0
-
-
-def test_another_writer_s_commit_is_a_conflict_whoever_commits(tmp_path: Path) -> None:
-    create_table(str(tmp_path), SCHEMA, {}, doing="creating", facts={})
-    # What delta-rs commits to.
-    with_features(tmp_path, 1, "changeDataFeed", delta_enableChangeDataFeed="true")
-    read = DeltaTable(tmp_path)
-    write_deltalake(tmp_path, pa.table({"ID": [7]}), mode="append")
-    with pytest.raises(CommitConflictError):
-        append_one(tmp_path, opened=read)

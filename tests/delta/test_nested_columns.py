@@ -141,7 +141,7 @@ def test_duckdb_and_delta_rs_read_it_and_skip_by_its_statistics(tmp_path: Path) 
     assert file is not None
     assert (file.rows, file.bytes) == (ROWS, (Path(path) / file.name).stat().st_size)
     info = CommitInfo(doing="appending", metadata="{}")
-    commit_files(path, FileChanges(schema=columns, added=[file]), info, fence=lambda: None)
+    commit_files(path, FileChanges(added=[file]), info, fence=lambda: None)
     sql = "SELECT count(*) AS n, sum(after.\"ID\") AS ids, max(after.\"after\") AS x FROM {} WHERE \"SCN\" = 12 AND after.\"ID\" >= 2000"  # fmt: skip
     wanted = (500, sum(range(2000, ROWS)), "x")
     query = QueryBuilder().register("t", DeltaTable(path)).execute(sql.format("t"))

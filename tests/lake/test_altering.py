@@ -167,7 +167,7 @@ def test_spark_alters_a_table_that_asks_for_more(
     lake = plain_lake(tmp_path)
     _filled(source, lake, row)
     path = str(tmp_path / "lake" / "shop" / "mirror" / source.schema.table.path)
-    DeltaTable(path).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    DeltaTable(path).alter.add_constraint({"kept": "_cdc_commit_scn > 0"})
     version = delta_version(source.schema)
     with pytest.raises(SparkAskedError):
         prepare_schema(lake, _added(source, columns.varchar("STATE"), STATE=None))

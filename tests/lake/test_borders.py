@@ -37,7 +37,7 @@ BLOCKS = (
 
 INSIDE = {
     # Their callers stand in a block, in the same module.
-    "_InDeltaRs.commit", "_opened", "_require_files", "write_file",  # appending.py
+    "_require_files", "write_file",  # appending.py
     "files_within",  # added_files.py: lake/rows/logged_changes.py asks in reading_layer
     "EncodedRows.__init__",  # column_chunks.py: in memory
     "write_patched",  # patched_files.py: MirrorFiles.reading
@@ -52,7 +52,7 @@ INSIDE = {
     "read_vector", "write_vectors",  # deletion_vectors.py: MirrorFiles.reading
     "_content",  # log_files.py: reading_file
     "_remove",  # log_retention.py: clean_up_log
-    "write_staged",  # staging.py
+    "write_staged", "_opened",  # staging.py
     "_PartFiles._flush",  # spread_changes.py: spread
     "LoggedChanges._file",  # logged_changes.py: its caller opens files of the lake, in reading_layer
     "_train",  # class_archive.py: a JVM that ends there trains nobody

@@ -81,7 +81,7 @@ def _rows() -> pa.RecordBatch:
 def _commit(changelog: str, file: NewFile | None) -> None:
     assert file is not None
     info = CommitInfo(doing="appending", metadata="{}", txn=("app", 200))
-    commit_files(changelog, FileChanges(schema=COLUMNS, added=[file]), info, fence=lambda: None)
+    commit_files(changelog, FileChanges(added=[file]), info, fence=lambda: None)
 
 
 def test_appended_changes_are_read_back_by_delta_rs_and_by_us(

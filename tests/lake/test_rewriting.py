@@ -248,7 +248,7 @@ def test_copied_and_encoded_columns_make_one_mirror(
         appending.create_table(work.mirror, columns, {}, doing="creating", facts={})
         file = appending.write_file(work.mirror, columns, rows.to_batches(7), columns.names[:3])
         assert file is not None
-        added = appending.FileChanges(schema=columns, added=[file])
+        added = appending.FileChanges(added=[file])
         appending.commit_files(
             work.mirror, added, work.info("loading", "{}", ("l", 1)), fence=no_fence
         )

@@ -248,7 +248,7 @@ def test_a_file_with_other_rows_than_landed_is_not_committed(tmp_path: Path, row
     one = replace(work(), root=str(tmp_path), fence=lambda: fenced.append(None))
     info = one.info("appending", "{}", ("a", 1))
     with pytest.raises(RowCountError, match="other rows were written than landed"):
-        one.commit_written(str(tmp_path), kinds, files, info, rows=2)
+        one.commit_written(str(tmp_path), files, info, rows=2)
     assert not fenced
 
 

@@ -75,9 +75,7 @@ def take_window(work: TableWork, scn_high: int, changes: int = 1) -> None:
     assert file is not None
     metadata = work.metadata("window", scn_high)
     info = CommitInfo(doing="appending", metadata=metadata, txn=(work.window_app, scn_high))
-    commit_files(
-        work.changelog, FileChanges(schema=COLUMNS, added=[file]), info, fence=lambda: None
-    )
+    commit_files(work.changelog, FileChanges(added=[file]), info, fence=lambda: None)
 
 
 def counted(work: TableWork, scn_low: int, scn_high: int) -> list[Any]:

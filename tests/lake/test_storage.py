@@ -38,7 +38,7 @@ def append(path: str) -> None:
     file = write_file(path, SCHEMA, [BATCH], ["ID"])
     assert file is not None
     info = CommitInfo(doing="appending", metadata=METADATA, txn=("app", 1))
-    commit_files(path, FileChanges(schema=SCHEMA, added=[file]), info, fence=lambda: None)
+    commit_files(path, FileChanges(added=[file]), info, fence=lambda: None)
 
 
 def test_a_lake_whose_disk_is_not_mounted_may_pass(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ CASES = [
     Case("row tracking", BOTH, alter("delta.enableRowTracking", "true"), H, tells_of_both=True),
     Case("v2", BOTH, alter("delta.checkpointPolicy", "v2"), H),
     Case("widening M", M, alter("delta.enableTypeWidening", "true"), H),
-    Case("widening C", C, alter("delta.enableTypeWidening", "true"), S, "TypeWidening"),
+    Case("widening C", C, alter("delta.enableTypeWidening", "true"), S, "typeWidening"),
     Case("iceberg", BOTH, sql(ICEBERG), H, tells_of_both=True),
     Case("append only M", M, alter("delta.appendOnly", "true"), S, "delta.appendOnly", "UNSET TBLPROPERTIES"),
     Case("append only C", C, alter("delta.appendOnly", "true"), H),

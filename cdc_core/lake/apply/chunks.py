@@ -33,7 +33,7 @@ from cdc_core.landing.manifest import ChunkManifest, moment_of
 from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import bounds_of
-from cdc_core.stage.layout import change_schema, mirror_schema
+from cdc_core.stage.layout import mirror_schema
 from cdc_core.stage.snapshot import ChunkRows, are_double, deletions
 
 
@@ -77,8 +77,7 @@ def apply_chunk(
     if files is not None:
         info = work.info("appending a chunk to the mirror", metadata, (app, 1))
         info = info.saying(alone_at=mirror.version)
-        columns = mirror_schema(schema)
-        work.commit_written(work.mirror, columns, files.result(), info, rows=manifest.rows)
+        work.commit_written(work.mirror, files.result(), info, rows=manifest.rows)
         return TableApplied(
             table=work.table,
             changes=manifest.rows,
@@ -107,7 +106,7 @@ def _log(
     count, scn = chunk.manifest.rows, chunk.manifest.scn
     files = None if asked else changelog_files(work, chunk, schema)
     if files is not None:
-        work.commit_written(work.changelog, change_schema(schema), files, info, rows=count)
+        work.commit_written(work.changelog, files, info, rows=count)
         return
     changes = rows.as_changes(chunk.name, scn, chunk.moment, ordinal=chunk.ordinal)
     if asked:

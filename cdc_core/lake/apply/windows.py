@@ -86,7 +86,7 @@ def apply_window(
         task_rows = work.task_rows(committed.rows)
         staging = WindowStaging(part.landed, decoder, work.changelog, task_rows)
         appended = _staged(work, staging, committed, sieve)
-        _append_changes(work, window, decoder.schema, appended, quarantine, sieve)
+        _append_changes(work, window, appended, quarantine, sieve)
         files = appended.names
     put = quarantine.counts()
     staged_at = time.monotonic()
@@ -183,7 +183,6 @@ def _staged(
 def _append_changes(
     work: TableWork,
     window: ScnWindow,
-    schema: TableSchema,
     staged: StagedWindow,
     quarantine: QuarantineTable,
     sieve: Sieve | None,
@@ -198,7 +197,7 @@ def _append_changes(
     doing, txn = "appending a window to the change log", (work.window_app, window.scn_high)
     commit_files(
         work.changelog,
-        FileChanges(schema=change_schema(schema), added=staged.files),
+        FileChanges(added=staged.files),
         work.info(doing, _metadata(work, window), txn),
         fence=work.fence,
     )

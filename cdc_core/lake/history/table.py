@@ -480,7 +480,6 @@ class _Exchange:
             for states in self.files.without(one, np.concatenate(gone)):
                 self.writer.add(states)
         changes = FileChanges(
-            schema=self.files.columns,
             added=self.close(),
             replaced=[one.old for one in self.replaced],
             changes_data=changes_data,

@@ -10,57 +10,18 @@ cannot be sure merges.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.delta.appending import CommitInfo, FileChanges, NewFile, commit_files, write_file
+from cdc_core.delta.appending import NewFile, write_file
 from cdc_core.delta.commits import MAPPING_FEATURE, PLAIN_FEATURES, RULE_FEATURES
 from cdc_core.lake.mirror.files import MirrorFiles
-from cdc_core.lake.mirror.merge_audit import SentRows
-from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import MIRROR_INDEXED
 from cdc_core.schema.table import TableSchema
 from cdc_core.stage.changes import Bounds
 from cdc_core.stage.layout import COMMIT_SCN, ORDINAL, mirror_schema
-
-
-@dataclass(frozen=True, slots=True)
-class AppendedRows:
-    """Files of a mirror's folder that no commit names yet, and what went into them."""
-
-    files: Sequence[NewFile]
-    sent: SentRows
-
-
-@dataclass(frozen=True, slots=True)
-class UnseenKeys:
-    """A mirror, in a version in which it has none of a window's keys."""
-
-    work: TableWork
-    schema: TableSchema
-    version: int
-
-    def append(self, files: Sequence[NewFile], commit: CommitInfo) -> int | None:
-        """Append the rows that MERGE would insert, in one commit; their number, None if there are
-        none and nothing was committed. ``files`` are those that :func:`write_inserted` wrote.
-
-        Raises:
-            CommitConflictError: Another writer committed since the keys were looked for.
-        """
-        rows = sum(file.rows for file in files)
-        if rows == 0:
-            return None
-        commit_files(
-            self.work.mirror,
-            FileChanges(schema=mirror_schema(self.schema), added=files),
-            replace(commit.saying(inserted=rows), doing="appending a window to the mirror"),
-            fence=self.work.fence,
-            version=self.version,
-        )
-        return rows
 
 
 def write_inserted(
@@ -80,16 +41,14 @@ def write_inserted(
     return write_file(mirror, columns, rows, columns.names[:MIRROR_INDEXED])
 
 
-def unseen_keys(mirror: MirrorFiles, schema: TableSchema, bounds: Bounds) -> UnseenKeys | None:
-    """The mirror, if by its log none of its rows can have a key between these bounds, and it needs
-    no Spark; else None."""
+def unseen_keys(mirror: MirrorFiles, bounds: Bounds) -> bool:
+    """Can none of the mirror's rows have a key between these bounds, by its log, and needs it no
+    Spark?"""
     own = mirror.log.features - PLAIN_FEATURES
     is_known = own <= RULE_FEATURES | {MAPPING_FEATURE} and mirror.are_named
     if own:
         is_known &= mirror.takes_commits(())
-    if not bounds or not is_known or not pc.all(mirror.apart(bounds), min_count=0).as_py():
-        return None
-    return UnseenKeys(mirror.work, schema, mirror.version)
+    return bool(bounds and is_known and pc.all(mirror.apart(bounds), min_count=0).as_py())
 
 
 def _inserted(

@@ -245,7 +245,6 @@ def rewrite_files(
         new = _anew(mirror, columns, plan, merge)
         marked, vectors = _marked(filesystem, root, plan.marked)
     files = FileChanges(
-        schema=columns,
         added=new,
         replaced=[one.file for one in plan.rewritten],
         marked=marked,
@@ -257,7 +256,6 @@ def rewrite_files(
         commit.saying(**counts_as_metadata(counts), copied=plan.rows_copied),
         fence=work.fence,
         version=mirror.version,
-        opened=mirror.log.delta,
     )
     return RewriteResult(counts, "deletion vectors" if marks else "copy-on-write")
 
@@ -354,11 +352,10 @@ def replace_rows(
     ]
     commit_files(
         work.mirror,
-        FileChanges(schema=columns, added=new, replaced=replaced),
+        FileChanges(added=new, replaced=replaced),
         commit,
         fence=work.fence,
         version=mirror.version,
-        opened=mirror.log.delta,
     )
 
 

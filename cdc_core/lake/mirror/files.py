@@ -61,8 +61,7 @@ class MirrorVersion:
     of its writers, ``fields`` delta-rs's ones of its schema. ``files`` has the columns ``path``,
     ``size_bytes``, ``num_records``, and ``min.…`` and ``max.…`` of each column of whole numbers,
     NULL where nobody looked. ``added`` has what else the log says of each file, where the mirror
-    may have deletion vectors. ``names`` are what files call the columns. ``delta`` is delta-rs's
-    table of this version; None where it was not kept."""
+    may have deletion vectors. ``names`` are what files call the columns."""
 
     version: int
     features: frozenset[str]
@@ -72,7 +71,6 @@ class MirrorVersion:
     files: pa.Table
     added: Mapping[str, AddedFile] = field(default_factory=dict)
     names: FileNames = PLAIN_NAMES
-    delta: Any = None
 
 
 @dataclass(frozen=True)
@@ -271,7 +269,6 @@ def _read(path: str) -> MirrorVersion:
         files=pa.Table.from_arrays(there, schema=columns).combine_chunks(),
         added=added,
         names=names,
-        delta=delta,
     )
 
 
@@ -279,11 +276,6 @@ def _columns(numbers: Iterable[str]) -> pa.Schema:
     ends = [f"{end}.{name}" for name in numbers for end in ("min", "max")]
     facts = [("path", pa.string()), ("size_bytes", pa.int64()), ("num_records", pa.int64())]
     return pa.schema([*facts, *((name, pa.int64()) for name in ends)])
-
-
-def _read_known(filesystem: pafs.FileSystem, root: str, _: list[str]) -> MirrorVersion:
-    """delta-rs holds much more of each file than is asked for."""
-    return replace(_read(uri_of(filesystem, root)), delta=None)
 
 
 def _followed(
@@ -307,7 +299,7 @@ def _followed(
     files = pa.concat_tables([mirror.files.filter(pc.invert(gone)), rows]).combine_chunks()
     said = dict(mirror.added)
     if has_vectors:
-        take_added(said, actions)
+        take_added(said, actions, AddedFile.of_action)
     return replace(mirror, version=version, files=files, added=said)
 
 
@@ -327,7 +319,7 @@ def _weight(mirror: MirrorVersion) -> int:
     return 1 + files + _WEIGHT_OF_ADDED * len(mirror.added)
 
 
-_known = KnownLogs(_read_known, _followed, _weight)
+_known = KnownLogs(lambda filesystem, root, _: _read(uri_of(filesystem, root)), _followed, _weight)
 
 
 def files_near(mirror: MirrorFiles, bounds: Bounds) -> pa.Table:

@@ -10,16 +10,17 @@ transaction identifier, and holds the counts of what was written against what wa
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdc_core.delta.appending import CommitInfo
+from cdc_core.delta.appending import CommitInfo, FileChanges, NewFile, commit_files
 from cdc_core.errors import CommitConflictError
-from cdc_core.lake.mirror.append_only import AppendedRows, unseen_keys
+from cdc_core.lake.mirror.append_only import unseen_keys
 from cdc_core.lake.mirror.copy_on_write import rewrite_files
 from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.mirror.merge import KeyRule, MergeRule, ReplaceRule, run_merge
@@ -48,9 +49,9 @@ class ChangeRows(Protocol):
         """Why Spark alone can merge them; None where this process can."""
         ...
 
-    def inserted(self, mirror: MirrorFiles) -> AppendedRows | None:
-        """Those that come into a mirror which has none of their keys, in files of its folder; None
-        where that is nothing to ask."""
+    def inserted(self, mirror: MirrorFiles) -> tuple[Sequence[NewFile], Audit] | None:
+        """Those that come into a mirror which has none of their keys, in files of its folder that
+        no commit names yet; None where that is nothing to ask."""
         del mirror
         return None
 
@@ -138,18 +139,19 @@ def _unwritten(work: TableWork, change: MirrorChange) -> MirrorFiles:
 def _append(mirror: MirrorFiles, change: MirrorChange) -> MirrorCommit | None:
     """Append the change to a mirror that has none of its keys; None if it may have some, or nothing
     is left."""
-    rule = change.rule
-    if not isinstance(rule, KeyRule) or rule.absent:
+    rule, work = change.rule, mirror.work
+    if not isinstance(rule, KeyRule) or rule.absent or not unseen_keys(mirror, change.bounds):
         return None
-    unseen = unseen_keys(mirror, rule.schema, change.bounds)
-    found = None if unseen is None else change.rows.inserted(mirror)
-    if unseen is None or found is None:
+    if (found := change.rows.inserted(mirror)) is None:
         return None
-    rows = unseen.append(found.files, change.commit)
-    if rows is None:
+    files, sent = found
+    if not (rows := sum(file.rows for file in files)):
         return None
+    commit = replace(change.commit.saying(inserted=rows), doing="appending a window to the mirror")
+    added = FileChanges(added=files)
+    commit_files(work.mirror, added, commit, fence=work.fence, version=mirror.version)
     counts = {"num_inserted_rows": rows, "num_updated_rows": 0, "num_deleted_rows": 0}
-    found.sent.check([counts])
+    sent.check([counts])
     return MirrorCommit([counts], MirrorWrite("append", "the mirror has none of the keys"))
 
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from cdc_core.delta.appending import CommitInfo
+from cdc_core.delta.appending import CommitInfo, NewFile
 from cdc_core.delta.history import read_log
 from cdc_core.lake.definitions.evolution import added_columns
-from cdc_core.lake.mirror.append_only import AppendedRows, write_inserted
+from cdc_core.lake.mirror.append_only import write_inserted
 from cdc_core.lake.mirror.files import MirrorFiles
 from cdc_core.lake.mirror.merge import KeyRule
 from cdc_core.lake.mirror.merge_audit import SentRows
@@ -83,12 +83,12 @@ class WindowRows(ChangeRows):
             return "the window is large"
         return None
 
-    def inserted(self, mirror: MirrorFiles) -> AppendedRows:
+    def inserted(self, mirror: MirrorFiles) -> tuple[Sequence[NewFile], SentRows]:
         sent, path, rule = self._audit(), mirror.work.mirror, self.rule
         if self._executors is not None:
-            return AppendedRows(self._reduction.inserted(self._executors, sent, path), sent)
+            return self._reduction.inserted(self._executors, sent, path), sent
         one = write_inserted(path, rule.schema, sent.counting(self._parts()), rule.covered_scn)
-        return AppendedRows([] if one is None else [one], sent)
+        return [] if one is None else [one], sent
 
     def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, SentRows] | None:
         """None where the mirror is to be asked for what many changes of key carry along."""

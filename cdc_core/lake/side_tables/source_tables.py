@@ -122,7 +122,7 @@ class DeltaSideTable:
             txn=(self._app, window),
             facts=self._table.facts,
         )
-        files = FileChanges(schema=self.schema, added=[file])
+        files = FileChanges(added=[file])
         commit_files(self.path, files, info, fence=self._table.fence)
 
     def maintain(self, vacuum_hours: int | None) -> None:
