@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import pyarrow.fs as pafs
@@ -140,11 +141,7 @@ def _foreign_up_to(filesystem: pafs.FileSystem, root: str, version: int) -> Fore
     """What a checkpoint does not say: who made the commits up to it. Those behind our newest one
     are few, if any."""
     commits: list[tuple[int, list[Action]]] = []
-    for at in range(version, max(-1, version - COMMITS_MAX), -1):
-        try:
-            actions = actions_of(filesystem, f"{log_folder(root)}/{commit_name(at)}")
-        except FileNotFoundError:  # from here on the log is cleaned up
-            break
+    for at, actions in islice(_back_from(filesystem, root, version), COMMITS_MAX):
         commits.append((at, in_short(actions)))
         if brings_rows(actions):
             break
@@ -246,12 +243,20 @@ def newest_commits(path: str) -> Iterator[DeltaCommit]:
     one."""
     log = read_log(path)
     filesystem, root = filesystem_of(path)
-    for version in range(-1 if log is None else log.version, -1, -1):
-        try:
-            actions = actions_of(filesystem, f"{log_folder(root)}/{commit_name(version)}")
-        except FileNotFoundError:  # from here on the log is cleaned up
-            return
+    for version, actions in _back_from(filesystem, root, -1 if log is None else log.version):
         yield _commit(version, actions)
+
+
+def _back_from(
+    filesystem: pafs.FileSystem, root: str, version: int
+) -> Iterator[tuple[int, list[Action]]]:
+    """The commits up to a version, newest first, as far as the log is not cleaned up."""
+    for at in range(version, -1, -1):
+        try:
+            actions = actions_of(filesystem, f"{log_folder(root)}/{commit_name(at)}")
+        except FileNotFoundError:
+            return
+        yield at, actions
 
 
 def newest_files(path: str, is_earlier: Callable[[DeltaCommit], bool]) -> list[str] | None:
@@ -261,19 +266,15 @@ def newest_files(path: str, is_earlier: Callable[[DeltaCommit], bool]) -> list[s
     log = read_log(path)
     filesystem, root = filesystem_of(path)
     newest = -1 if log is None else log.version
-    found: list[str] = []
-    for version in range(newest, max(-1, newest - COMMITS_MAX), -1):
-        try:
-            actions = actions_of(filesystem, f"{log_folder(root)}/{commit_name(version)}")
-        except FileNotFoundError:
-            return None
-        if is_earlier(_commit(version, actions)):
+    oldest, found = newest + 1, list[str]()
+    for oldest, actions in islice(_back_from(filesystem, root, newest), COMMITS_MAX):
+        if is_earlier(_commit(oldest, actions)):
             return found
         added = [one["add"] for one in actions if one.get("add")]
         if any(one.get("remove") for one in actions) or any(map(_has_vector, added)):
             return None
         found += [one["path"] for one in added]
-    return found if newest < COMMITS_MAX else None
+    return found if oldest == 0 else None
 
 
 def _has_vector(added: Action) -> bool:

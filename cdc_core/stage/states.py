@@ -149,16 +149,10 @@ def states_behind(
 
     Args:
         current: The states, at most one per key; others of these keys have none.
-        changes: The images.
         light: All changes that touch these keys and are newer than any from which the states were
             derived. No change of key lacks a column.
-        schema: The table.
-        absent: Columns that some change does not carry.
-        rule: What makes a state.
-        has_gaps: Changes of the table are in quarantine.
 
-    Raises:
-        DecodeError: It cannot be said which row a key has.
+    Other arguments, and errors, are those of :func:`states_of`.
     """
     light = _by_commit(light, rule)
     reduced = reduce_changes(light, schema, absent, has_gaps=has_gaps)

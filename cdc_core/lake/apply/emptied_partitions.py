@@ -120,7 +120,7 @@ def empty_partitions(
     if written is not None:
         sent = SentReplacement(schema, work.facts(scn=scn), there=mirrored_rows or 0)
         sent.check(written.counts)
-    deleted = sum(one["num_deleted_rows"] for one in written.counts) if written else 0
+    deleted = written.deleted if written else 0
     info = work.info("altering a Delta table", metadata)
     commit_properties(work, work.changelog, {PARTITIONS_PROPERTY: str(scn)}, info)
     return TableApplied(

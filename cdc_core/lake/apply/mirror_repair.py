@@ -9,8 +9,7 @@ differ are merged as the truth.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,23 +71,17 @@ class MirrorDifferences(ChangeRows):
 
     @property
     def why_spark(self) -> str | None:
-        """Why Spark alone can merge them."""
         return "Spark derives rows from the whole change log" if self.rows is None else None
 
     def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, SentRows] | None:
-        """They, where Spark did not derive them."""
         del mirror
         return None if self.rows is None else (self.rows, self.sent)
 
-    @contextmanager
-    def staged(self, work: TableWork) -> Iterator[StagedRows]:
-        """All of them for a MERGE."""
+    def staged(self, work: TableWork) -> AbstractContextManager[StagedRows]:
         if self.rows is None:
-            yield StagedRows(self.frame, self.sent)
-            return
-        session, rows = work.session_for(self.rows.num_rows), iter([self.rows])
-        with staged_rows(work, session, rows, self.sent) as staged:
-            yield staged
+            return nullcontext(StagedRows(self.frame, self.sent))
+        session = work.session_for(self.rows.num_rows)
+        return staged_rows(work, session, iter([self.rows]), self.sent)
 
 
 def find_different(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -59,23 +59,18 @@ class ReplacingRows(ChangeRows):
 
     @property
     def why_spark(self) -> str | None:
-        """Why Spark alone can merge them."""
         size = 0 if self.chunk is None else sum(map(_bytes_of, self.chunk.paths))
         is_much = self.count > ROWS_IN_HAND_MAX or size > BYTES_IN_HAND_MAX
         return f"{self.count:,} rows are replaced" if is_much else None
 
     def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, SentReplacement]:
-        """All of them."""
         del mirror
         sent = self._audit()
         return pa.concat_tables(sent.counting(self._parts())), sent
 
-    @contextmanager
-    def staged(self, work: TableWork) -> Iterator[StagedRows]:
-        """All of them for a MERGE."""
+    def staged(self, work: TableWork) -> AbstractContextManager[StagedRows]:
         sent, session = self._audit(), work.session_for(self.count)
-        with staged_rows(work, session, sent.counting(self._parts()), sent) as staged:
-            yield staged
+        return staged_rows(work, session, sent.counting(self._parts()), sent)
 
     def _audit(self) -> SentReplacement:
         landed = 0 if self.chunk is None else self.chunk.manifest.rows

@@ -22,7 +22,6 @@ from cdc_core.lake.definitions.evolution import known_schema, settle_schema
 from cdc_core.lake.foreign_words import replaced_hint, replaced_words
 from cdc_core.lake.mirror.copy_on_write import replace_rows
 from cdc_core.lake.mirror.files import MirrorFiles
-from cdc_core.lake.mirror.merge import merge_report
 from cdc_core.lake.mirror.ways import why_rewritten_by_spark
 from cdc_core.lake.mirror.write import write
 from cdc_core.lake.rows.derivation import derived
@@ -80,7 +79,7 @@ def replay_window(
     metadata = work.metadata("replay", position, window=manifest.window.key)
     info = work.info("repairing the mirror", metadata)
     written = write(work, different.change(schema, info))
-    return merge_report(work.table, written.counts, count, started, written.how)
+    return written.report(work.table, count, started)
 
 
 def _not_applied(work: TableWork, manifest: WindowManifest, position: int | None) -> NotYetError:
@@ -92,12 +91,8 @@ def _not_applied(work: TableWork, manifest: WindowManifest, position: int | None
 
 
 def rebuild_mirror(work: TableWork, schema: TableSchema) -> int:
-    """Write the mirror anew from the change log alone, in one commit; returns its number of rows. A
-    mirror whose log cannot be read is moved aside first.
-
-    Raises:
-        LakeError: There is no change log, or it does not hold the beginning of every row.
-    """
+    """As :meth:`cdc_core.lake.lake.TableLake.rebuild_mirror` says, in one commit. A mirror whose
+    log cannot be read is moved aside first."""
     if (log := read_log(work.changelog)) is None:
         raise LakeError(
             "there is no change log to rebuild from",

@@ -15,8 +15,8 @@ behind empties it first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -81,7 +81,7 @@ def truncate(
         info = work.info(doing, work.metadata("truncate", scn), txn)
         work.append_changes(schema, [_row(truncation, schema, work)], info, rows=1)
     written = settle_truncation(work)
-    gone = sum(one["num_deleted_rows"] for one in written.counts) if written else 0
+    gone = written.deleted if written else 0
     quarantine = QuarantineTable(work)
     quarantine.resolve(scn)
     return TableApplied(
@@ -131,15 +131,11 @@ class _TruncationRow(ChangeRows):
     why_spark: str | None = None
 
     def in_hand(self, mirror: MirrorFiles) -> tuple[pa.Table, SentRows]:
-        """The row."""
         del mirror
         return self._row, self._audit()
 
-    @contextmanager
-    def staged(self, work: TableWork) -> Iterator[StagedRows]:
-        """The row for a MERGE."""
-        with staged_rows(work, work.session_for(), iter([self._row]), self._audit()) as staged:
-            yield staged
+    def staged(self, work: TableWork) -> AbstractContextManager[StagedRows]:
+        return staged_rows(work, work.session_for(), iter([self._row]), self._audit())
 
     @property
     def _row(self) -> pa.Table:

@@ -22,7 +22,7 @@ from cdc_core.lake.applied_in_delta import brought_by
 from cdc_core.lake.apply.emptied_partitions import refuse_older
 from cdc_core.lake.apply.mirror_repair import find_different
 from cdc_core.lake.definitions.evolution import check_mirror, settle_schema
-from cdc_core.lake.mirror.merge import KeyRule, merge_report
+from cdc_core.lake.mirror.merge import KeyRule
 from cdc_core.lake.mirror.write import MirrorChange, write
 from cdc_core.lake.rows.executors import StagedWindow, WindowStaging
 from cdc_core.lake.rows.logged_changes import files_of, logged_changes
@@ -265,7 +265,7 @@ class _Merging:
             )
             info = self._info(found, where)
             written = write(work, self._late(info) if self.is_late else rows.change(info))
-        report = merge_report(work.table, written.counts, found.changes, started, written.how)
+        report = written.report(work.table, found.changes, started)
         return replace(report, operations=found.operations, events_skipped=found.skipped)
 
     def _info(self, found: ChangeFacts, where: dict[str, object]) -> CommitInfo:

@@ -15,13 +15,7 @@ from cdc_core.schema.table import TableSchema
 
 
 def purge_column(work: TableWork, column: str, key: tuple[str, ...]) -> list[str]:
-    """Set a column to NULL in mirror and change log; return the folders on which VACUUM must be
-    run. Repeatable.
-
-    Raises:
-        ConfigError: The column is part of the key.
-        LakeError: There is no mirror.
-    """
+    """As :meth:`cdc_core.lake.lake.TableLake.purge_column` says."""
     changelog = read_log(work.changelog)
     known = known_schema(changelog)
     if column in key or (known is not None and column in known.key):

@@ -124,13 +124,8 @@ def _count(merge: DeltaCommit, what: str) -> int:
 def maintain(
     work: TableWork, options: MaintenanceConfig, key: tuple[str, ...]
 ) -> list[TableMaintained]:
-    """Maintain mirror and change log, as far as they are there, and the quarantine; what became of
-    the first two. Repeatable, and safe to stop anywhere.
-
-    Raises:
-        CommitConflictError: Another writer committed meanwhile.
-        LakeError: Spark or Delta refused.
-    """
+    """Maintain the quarantine, and the others as
+    :meth:`cdc_core.lake.lake.TableLake.maintain` says; safe to stop anywhere."""
     QuarantineTable(work).maintain(options.vacuum_hours)
     there = [one for one in _layers(work) if read_log(one[1]) is not None]
     return [_Maintenance(work, layer, path, options, key).run() for layer, path in there]
@@ -184,7 +179,7 @@ class _Maintenance:
         started = time.monotonic()
         before = self._look()
         has_vectors = before.has_vectors
-        if self.layer == "mirror":  # delta-rs, which appends to the change log, knows neither
+        if self.layer == "mirror":  # rows are appended to the change log, and stay
             has_vectors = self._follow_vectors(has_them=has_vectors)
             self._follow_features()
             self._follow_clustering(before.clustered_by)

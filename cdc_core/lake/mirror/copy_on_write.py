@@ -188,14 +188,6 @@ def _share_deleted(seen: _Seen) -> float:
     return 1 - seen.rows_as_they_are / max(seen.rows, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class RewriteResult:
-    """MERGE's counts, and in which of both ways the mirror took them."""
-
-    counts: dict[str, int]
-    way: WriteWay
-
-
 def rewrite_files(
     mirror: MirrorFiles,
     schema: TableSchema,
@@ -204,10 +196,10 @@ def rewrite_files(
     *,
     check: Callable[[dict[str, int]], None],
     commit: CommitInfo,
-) -> RewriteResult:
+) -> tuple[dict[str, int], WriteWay]:
     """Merge a window by writing the files anew whose rows it changes, or marking these rows as
-    deleted, in one commit. A window that would copy much for what it changes switches deletion
-    vectors on first, in a commit of its own.
+    deleted, in one commit; returns MERGE's counts, and in which of both ways it was. A window that
+    would copy much for what it changes switches deletion vectors on first, in a commit of its own.
 
     Args:
         mirror: A mirror for which ``ways.choose`` has not chosen Spark's MERGE.
@@ -257,7 +249,7 @@ def rewrite_files(
         fence=work.fence,
         version=mirror.version,
     )
-    return RewriteResult(counts, "deletion vectors" if marks else "copy-on-write")
+    return counts, "deletion vectors" if marks else "copy-on-write"
 
 
 def _with_vectors(mirror: MirrorFiles) -> MirrorFiles:

@@ -8,7 +8,6 @@ small.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -20,8 +19,6 @@ from cdc_core.errors import CdcError
 from cdc_core.lake.rows.staging import StagedRows
 from cdc_core.lake.table_context import TableWork
 from cdc_core.lake.tables import delta, listed, quote_name, same_key, string_literal
-from cdc_core.model.identifiers import TableId
-from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import packed_error, translated
 from cdc_core.stage.changes import Bounds
@@ -177,28 +174,6 @@ def run_merge(
         counts = list(frame.sparkSession.sql(sql).collect())
     staged.sent.check(counts)
     return counts
-
-
-def merge_report(
-    table: TableId,
-    counts: list[Any],
-    changes: int,
-    started: float,
-    how: MirrorWrite | None = None,
-) -> TableApplied:
-    """A report from MERGE's own counts."""
-    if not counts:
-        return TableApplied(table=table, skipped=True)
-    row = counts[0]
-    return TableApplied(
-        table=table,
-        rows_inserted=row["num_inserted_rows"],
-        rows_updated=row["num_updated_rows"],
-        rows_deleted=row["num_deleted_rows"],
-        changes=changes,
-        seconds=time.monotonic() - started,
-        write=how,
-    )
 
 
 def counts_as_metadata(counts: Mapping[str, int]) -> dict[str, int]:

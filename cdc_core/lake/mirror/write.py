@@ -10,6 +10,7 @@ transaction identifier, and holds the counts of what was written against what wa
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -28,7 +29,8 @@ from cdc_core.lake.mirror.merge_audit import Audit
 from cdc_core.lake.mirror.ways import Choice, choose
 from cdc_core.lake.rows.staging import StagedRows
 from cdc_core.lake.table_context import TableWork
-from cdc_core.model.reports import MirrorWrite
+from cdc_core.model.identifiers import TableId
+from cdc_core.model.reports import MirrorWrite, TableApplied
 from cdc_core.stage.changes import Bounds
 
 _LOG = logging.getLogger(__name__)
@@ -90,6 +92,26 @@ class MirrorCommit:
 
     counts: list[Any]
     how: MirrorWrite
+
+    @property
+    def deleted(self) -> int:
+        """How many rows went."""
+        return sum(one["num_deleted_rows"] for one in self.counts)
+
+    def report(self, table: TableId, changes: int, started: float) -> TableApplied:
+        """A report of what so many changes, since a moment of the process, made of the mirror."""
+        if not self.counts:
+            return TableApplied(table=table, skipped=True)
+        [row] = self.counts
+        return TableApplied(
+            table=table,
+            rows_inserted=row["num_inserted_rows"],
+            rows_updated=row["num_updated_rows"],
+            rows_deleted=row["num_deleted_rows"],
+            changes=changes,
+            seconds=time.monotonic() - started,
+            write=self.how,
+        )
 
 
 def write(work: TableWork, change: MirrorChange) -> MirrorCommit:
@@ -164,7 +186,7 @@ def _rewrite(
 ) -> MirrorCommit:
     """Exchange the files that change, or mark rows of them, without Spark."""
     rule = change.rule
-    done = rewrite_files(
+    counts, way = rewrite_files(
         mirror,
         rule.columns,
         rule.in_arrow(rows),
@@ -172,8 +194,7 @@ def _rewrite(
         check=lambda found: sent.check([found]),
         commit=change.commit,
     )
-    how = MirrorWrite(done.way, chosen.reason, chosen.expected.get(done.way))
-    return MirrorCommit([done.counts], how)
+    return MirrorCommit([counts], MirrorWrite(way, chosen.reason, chosen.expected.get(way)))
 
 
 def _merge(
