@@ -130,26 +130,24 @@ def _plain(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SparkNames:
-    """The catalogs of Spark's session: its own, and those that its configuration names."""
+    """The catalogs of Spark's session: its own, and those that its configuration names. Methods are
+    those of :class:`Names`."""
 
     work: TableWork
 
     def place(self, name: str) -> str | None:
-        """See :class:`Names`. Spark refuses to describe a table in whose folder nothing is any
-        more."""
         session = self.work.open_session()
         try:
             with self._translated(name):
                 if not session.catalog.tableExists(name):
                     return None
                 rows = session.sql(f"DESCRIBE TABLE EXTENDED {_quoted(name)}").collect()
-        except LakeError:
+        except LakeError:  # nothing is in its folder any more
             return ""
         places = [str(value) for column, value, *_ in rows if column == "Location"]
         return places[-1] if places else ""
 
     def create(self, name: str, path: str) -> None:
-        """See :class:`Names`."""
         session, schema = self.work.open_session(), name.rpartition(".")[0]
         with self._translated(name):
             if not session.catalog.databaseExists(schema):
@@ -158,7 +156,6 @@ class SparkNames:
             session.sql(f"CREATE TABLE {_quoted(name)} USING delta LOCATION {location}")
 
     def drop(self, name: str) -> None:
-        """See :class:`Names`."""
         with self._translated(name):
             self.work.open_session().sql(f"DROP TABLE {_quoted(name)}")
 

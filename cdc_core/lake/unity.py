@@ -42,21 +42,16 @@ _OPENER = build_opener(_NoRedirects)
 
 @dataclass(frozen=True, slots=True)
 class UnityNames:
-    """The names in a Unity Catalog: ``catalog.schema.table``."""
+    """The names in a Unity Catalog: ``catalog.schema.table``. Methods are those of
+    :class:`cdc_core.lake.catalog.Names`."""
 
     config: UnityConfig
 
     def place(self, name: str) -> str | None:
-        """The folder of a table; None where there is none of this name.
-
-        Raises:
-            LakeError: The catalog refuses, or does not answer.
-        """
         found = self._ask("GET", f"/tables/{quote(name)}")
         return None if found is None else str(found.get("storage_location") or "")
 
     def create(self, name: str, path: str) -> None:
-        """Give a Delta table a name, in a schema that is made if need be. Errors as above."""
         catalog, schema, table = name.split(".")
         log = read_log(path)
         if log is None:
@@ -76,7 +71,6 @@ class UnityNames:
         self._ask("POST", "/tables", body)
 
     def drop(self, name: str) -> None:
-        """Take a name away; the files of the table stay. Errors as above."""
         self._ask("DELETE", f"/tables/{quote(name)}")
 
     def _ask(

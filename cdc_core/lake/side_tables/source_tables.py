@@ -44,8 +44,8 @@ def side_table_path(root: str, source: str, name: SideTableName) -> str:
 
 
 class DeltaSideTable:
-    """One of the tables; empty where its Delta table is not there. ``fence`` is called right before
-    each commit."""
+    """One of the tables, as :class:`cdc_core.lake.lake.SideTable` says; empty where its Delta table
+    is not there. ``fence`` is called right before each commit."""
 
     def __init__(
         self, root: str, source: str, name: SideTableName, fence: Callable[[], None]
@@ -63,14 +63,12 @@ class DeltaSideTable:
         )
 
     def position(self) -> int | None:
-        """The upper end of the newest window that brought rows; None where none did."""
         log = read_log(self.path)
         return None if log is None else log.transactions.get(self._app)
 
     def read(
         self, columns: Sequence[str], window: int | None = None, *, since: int = 0
     ) -> pa.Table:
-        """Some columns of all rows, or of those of one window, or of definitions from an SCN on."""
         filters: list[tuple[str, str, object]] = [] if window is None else [(WINDOW, "=", window)]
         filters += [("scn", ">=", since)] if since else []
         return self._table.read(columns, *filters)
@@ -82,11 +80,7 @@ class DeltaSideTable:
         return Counter({one["values"]: one["counts"] for one in counts})
 
     def put(self, rows: pa.Table, window: int) -> None:
-        """Let these be the window's rows. Repeatable; makes no commit where they are there, or
-        where there are none.
-
-        A window behind the newest one has no rows yet: they are appended, and no file is read.
-        """
+        """A window behind the newest one has no rows yet: they are appended, no file is read."""
         done = self.position()
         if done is None or window > done:
             self._append(rows, window, is_first=done is None)
@@ -126,8 +120,6 @@ class DeltaSideTable:
         commit_files(self.path, files, info, fence=self._table.fence)
 
     def maintain(self, vacuum_hours: int | None) -> None:
-        """Put the windows' small files together, and remove files that no version of so many hours
-        has (None: keep them). No row changes."""
         if (position := self.position()) is not None:
             metadata = self._metadata(position, "maintenance")
             self._table.maintain(vacuum_hours, metadata, (self._app, position))
