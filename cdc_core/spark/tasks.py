@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version as installed_version
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -33,12 +33,9 @@ _ENDED = "Python worker exited unexpectedly"
 _NO_PYTHON = ("Cannot run program", "PYTHON_VERSION_MISMATCH")
 
 
-class Task(Protocol):
-    """What executors do, by number. It is pickled; its modules are found where Redolake is
-    installed."""
-
-    def __call__(self, number: int) -> dict[str, Any]:
-        """Do one part; returns what JSON holds."""
+Task = Callable[[int], dict[str, Any]]
+"""What executors do, by the number of a part: what JSON holds comes back. It is pickled; its
+modules are found where Redolake is installed."""
 
 
 def run_tasks(
