@@ -56,10 +56,9 @@ def updates_apart(
         sorted({*candidates, *(one for rows in candidates.values() for one in rows)}), pa.int64()
     )
     facts: dict[int, _Facts] = {}
-    read = _Reader(version_at)
     for piece in pieces:
         for row in piece.filter(pc.is_in(piece["ordinal"], value_set=wanted)).to_pylist():
-            facts[row["ordinal"]] = read.facts_of(row)
+            facts[row["ordinal"]] = _facts_of(row, version_at(row["scn"]))
     return {
         update
         for update, rows in candidates.items()
@@ -74,35 +73,26 @@ def _is_apart(update: _Facts, rows: Sequence[_Facts]) -> bool:
     return bool(update.before) and any(key != update.before for key in named)
 
 
-class _Reader:
-    def __init__(self, version_at: Callable[[int], TableSchema]) -> None:
-        self._version_at = version_at
-        self._plans: dict[int, TablePlan] = {}
-
-    def facts_of(self, row: dict[str, Any]) -> _Facts:
-        """What a row says; nothing where it cannot be read."""
-        version = self._version_at(row["scn"])
-        plan = self._plans.get(version.scn_from)
-        if plan is None:
-            plan = self._plans[version.scn_from] = plan_table(version.as_in_rows())
-        key = version.as_in_rows().key
-        sql = row["sql_redo"]
-        if not sql:
-            return _Facts()
-        try:
-            if row["operation_code"] in LOB_OPERATIONS:
-                place, _ = read_lob_row(sql, row["operation_code"], plan, key, None)
-                return _Facts(after=place.key)
-            statement = _Setting(sql, plan, row=0)
-            change = statement.read()
-        except CdcError:
-            return _Facts()
-        plain = {column.name for column in version.columns if not column.is_lob}
-        before, after = (
-            None if image is None else tuple(map(image.get, key))
-            for image in (change.before, change.after)
-        )
-        return _Facts(before, after, any(name in plain for name in statement.set))
+def _facts_of(row: dict[str, Any], version: TableSchema) -> _Facts:
+    """What a row says; nothing where it cannot be read."""
+    plan, key = plan_table(version.as_in_rows()), version.as_in_rows().key
+    sql = row["sql_redo"]
+    if not sql:
+        return _Facts()
+    try:
+        if row["operation_code"] in LOB_OPERATIONS:
+            place, _ = read_lob_row(sql, row["operation_code"], plan, key, None)
+            return _Facts(after=place.key)
+        statement = _Setting(sql, plan, row=0)
+        change = statement.read()
+    except CdcError:
+        return _Facts()
+    plain = {column.name for column in version.columns if not column.is_lob}
+    before, after = (
+        None if image is None else tuple(map(image.get, key))
+        for image in (change.before, change.after)
+    )
+    return _Facts(before, after, any(name in plain for name in statement.set))
 
 
 class _Setting(Statement):
