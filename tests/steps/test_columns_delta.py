@@ -1,5 +1,5 @@
-"""Tables whose columns are replaced and swap their names, from the driver to Delta tables: by
-Spark, with a LONG that snapshots read, and without it."""
+"""Tables whose columns are replaced and swap their names, from the driver to Delta tables: with a
+LONG that snapshots read, and without it. By Spark: tests/steps/test_odd_names_delta.py."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from cdc_core.model.identifiers import TableId
 from cdc_core.steps import Pipeline
 from tests.invariants.compare import Verdict, compare
 from tests.lake.who_merges import no_spark
-from tests.oracle.embedded import MERGED_BY_SPARK, running_oracle
+from tests.oracle.embedded import running_oracle
 
 T = TableId("DEMO", "T")
 
 
-@pytest.mark.spark
-def test_replaced_and_swapped_columns_reach_delta(tmp_path: Path, spark_process: None) -> None:
+def test_replaced_and_swapped_columns_reach_delta(tmp_path: Path) -> None:
     """A chunk behind the captured swap is applied before its window, and everything once more from the change log."""
     with running_oracle() as oracle:
         oracle.run(
@@ -27,10 +26,9 @@ def test_replaced_and_swapped_columns_reach_delta(tmp_path: Path, spark_process:
             *(f"INSERT INTO T VALUES ({n}, 'a{n}', 'b{n}', 'd{n}', 'l{n}')" for n in range(1, 9)),
         )
         config = oracle.config(
-            tmp_path, tables=[{"name": "DEMO.T", "columns_as": {"BODY": "snapshot"}}],
-            lake=MERGED_BY_SPARK,
-        )  # fmt: skip
-        with Pipeline(config) as pipeline:
+            tmp_path, tables=[{"name": "DEMO.T", "columns_as": {"BODY": "snapshot"}}]
+        )
+        with Pipeline(config, open_lake=partial(DeltaLake, spark=no_spark)) as pipeline:
             list(pipeline.run_once())
             oracle.run(
                 "UPDATE T SET B = 'before' WHERE ID = 1", "UPDATE T SET ID = 20 WHERE ID = 2"
