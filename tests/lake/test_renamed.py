@@ -26,8 +26,9 @@ from cdc_core.lake.mirror.files import MirrorFiles, MirrorVersion
 from cdc_core.lake.table_context import TableWork, no_fence
 from cdc_core.schema.table import Column
 from tests.delta.plain_reader import rows_of
-from tests.delta.test_histories import by_delta_rs
+from tests.delta.test_histories import by_delta_rs, by_spark
 from tests.delta.vectors import with_vectors
+from tests.jvm import small_session
 from tests.lake.test_rewriting import Mirror, _actions, _filled, _path
 from tests.lake.who_merges import plain_lake
 from tests.stage.landed import Row, Source, orders_schema, prepare_schema, varchar
@@ -220,3 +221,41 @@ def _protocol(path: str) -> tuple[int, int, set[str] | None]:
     readers = log.protocol.get("readerFeatures")
     versions = log.protocol["minReaderVersion"], log.protocol["minWriterVersion"]
     return *versions, None if readers is None else set(readers)
+
+
+@pytest.mark.spark
+def test_spark_and_this_process_write_a_renamed_mirror_in_turns(
+    tmp_path: Path, source: Source, mirror: Mirror, open_lake: Callable[..., Lake]
+) -> None:
+    """Three readers; Spark renames, merges, puts files together, and changes a row by hand."""
+    lake, spark = plain_lake(tmp_path), open_lake()
+    story = Story(tmp_path, source, lake, mirror)
+    session = small_session(tmp_path / "lake")
+    table = f"delta.`{story.path}`"
+
+    def agree() -> None:
+        assert by_spark(session, story.path) == rows_of(story.path)
+
+    assert story.window(lake, [RENAMED], _update(source, 5, TITLE="ours")) == "copy-on-write"
+    agree()
+    session.sql(f"OPTIMIZE {table}")
+    assert story.window(lake, [], _update(source, 4, TITLE="ours too")) == "copy-on-write"
+    agree()
+    assert story.window(spark, [BACK, ADDED], _update(source, 3, NAME="Spark's")) == "merge"
+    agree()
+    assert story.window(lake, [], _update(source, 2, TITLE="again")) == "copy-on-write"
+    session.sql(f"UPDATE {table} SET NAME = 'by hand' WHERE ID = 9")
+    for one in (source.rows, *source.states.values()):
+        if source.ids[9] in one:
+            one[source.ids[9]]["NAME"] = "by hand"
+    with_vectors(story.path)
+    assert story.window(lake, [DROPPED, LAST], _update(source, 7, TEXT="x")) == "deletion vectors"
+    agree()
+    session.sql(f"OPTIMIZE {table}")
+    session.sql(f"DELETE FROM {table} WHERE ID = 9")
+    gone = source.rows.pop(source.ids[9])
+    for state in source.states.values():
+        state.pop(source.ids[9], None)
+    assert gone["NAME"] == "by hand"
+    assert story.window(lake, [], _update(source, 6, NAME="last")) == "deletion vectors"
+    agree()
