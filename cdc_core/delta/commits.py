@@ -102,13 +102,19 @@ def why_refused(filesystem: pafs.FileSystem, log: DeltaLog, removed: Iterable[st
         "checkConstraints": any(one.startswith("delta.constraints.") for one in log.properties),
         "generatedColumns": any(one in rules for one in _RULES_OF_COLUMNS),
         "partitions": bool(log.partition_columns),
-        "files under other names": not all(map(_PLAIN_PATH.fullmatch, names)),
+        "files under other names": not are_plain(names),
         "delta.appendOnly": bool(names) and keeps_all,
         ROW_TRACKING_FEATURE: bool(names) and ROW_TRACKING_FEATURE in log.writer_features,
         "a store of another kind": not isinstance(filesystem, pafs.LocalFileSystem)
         and objects_of(filesystem) is None,
     }
     return next((what for what, is_so in found.items() if is_so), None)
+
+
+def are_plain(names: Iterable[str]) -> bool:
+    """Do files lie in their table's folder, under names that the log has as they are? Not all that
+    somebody else wrote."""
+    return all(map(_PLAIN_PATH.fullmatch, names))
 
 
 def in_commit_time(filesystem: pafs.FileSystem, root: str, log: DeltaLog, now: int) -> int | None:

@@ -521,6 +521,7 @@ def _vector_of(name: str, storage: str = "i") -> dict[str, AddedFile]:
         pytest.param({"partitions": ("ID",)}, "partitioned", id="partitions"),
         pytest.param({"path": "a%20b.parquet"}, "files of somebody else", id="a-name-in-another-form"),
         pytest.param({"path": "s3://elsewhere/a.parquet"}, "files of somebody else", id="a-file-elsewhere"),
+        pytest.param({"path": "a+b.parquet"}, "files of somebody else", id="a-name-that-no-commit-of-ours-removes"),
         pytest.param({"size": 101}, "101 bytes", id="too-large"),
         pytest.param({"rows": 20_000_001}, "many rows", id="many-rows"),
         pytest.param({"rows": None}, "nobody counted", id="rows-that-nobody-counted"),

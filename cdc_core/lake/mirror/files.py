@@ -24,13 +24,13 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from cdc_core.delta.added_files import AddedFile, read_added, take_added
-from cdc_core.delta.commits import VECTORS_FEATURE, takes_commits
+from cdc_core.delta.commits import VECTORS_FEATURE, are_plain, takes_commits
 from cdc_core.delta.deletion_vectors import Deleted, Places, places_of, read_vector
 from cdc_core.delta.errors import at_work
 from cdc_core.delta.file_names import PLAIN_NAMES, FileNames
 from cdc_core.delta.history import MAPPING, features_of, filesystem_of, read_log, uri_of
 from cdc_core.delta.log_cache import KnownLogs
-from cdc_core.delta.log_files import Action, is_in_folder, log_names
+from cdc_core.delta.log_files import Action, log_names
 from cdc_core.errors import MIRROR_HINT
 from cdc_core.lake.table_context import TableWork
 from cdc_core.runtime.cores import worker_threads
@@ -146,7 +146,7 @@ class MirrorFiles:
         is_much = rows > KEYS_READ_MAX or len(names) > FILES_READ_MAX
         if near["num_records"].null_count or is_much or rows < keys.num_rows:
             return False
-        if not are_own_names(names):
+        if not are_plain(names):
             return False
         numbered = keys.append_column(_NUMBER, pa.array(np.arange(keys.num_rows)))
         if not self.are_readable(names):
@@ -289,7 +289,7 @@ def _followed(
     come = {one["path"] for one in added}
     has_vectors = VECTORS_FEATURE in mirror.features
     is_strange = any(one.get("deletionVector") for one in added) and not has_vectors
-    if is_strange or not are_own_names([*come]):
+    if is_strange or not are_plain([*come]):
         return None
     paths = mirror.files["path"]
     gone = pc.is_in(paths, value_set=pa.array([*removed, *come], pa.string()))
@@ -327,12 +327,6 @@ def files_near(mirror: MirrorFiles, bounds: Bounds) -> pa.Table:
     near = mirror.files.filter(pc.invert(mirror.apart(bounds)))
     order = [(f"min.{name}", "ascending") for name in bounds if f"min.{name}" in near.column_names]
     return near.sort_by(order) if order else near
-
-
-def are_own_names(names: Sequence[str]) -> bool:
-    """Do files lie in their table's folder, under names that Delta's log has as they are? Not all
-    that somebody else wrote."""
-    return all(is_in_folder(name) and "%" not in name for name in names)
 
 
 def _numbers_in(mirror: MirrorFiles, keys: pa.Table, name: str) -> npt.NDArray[np.int64]:

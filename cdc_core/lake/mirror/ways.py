@@ -20,9 +20,10 @@ from cdc_core.delta.commits import (
     PLAIN_FEATURES,
     RULE_FEATURES,
     VECTORS_FEATURE,
+    are_plain,
 )
 from cdc_core.delta.file_names import FILE_NAME, FILE_NUMBER
-from cdc_core.lake.mirror.files import MirrorFiles, are_own_names, files_near
+from cdc_core.lake.mirror.files import MirrorFiles, files_near
 from cdc_core.model.reports import WriteWay
 from cdc_core.schema.table import TableSchema
 from cdc_core.spark.session import is_running
@@ -180,7 +181,7 @@ def _why_foreign(mirror: MirrorFiles, schema: TableSchema, files: pa.Table) -> s
     if log.partition_columns:
         return "the mirror is partitioned"
     names = files["path"].to_pylist()
-    if not are_own_names(names):
+    if not are_plain(names):
         return "the mirror has files of somebody else"
     if files["num_records"].null_count:
         return "nobody counted the rows of its files"
