@@ -359,8 +359,14 @@ class LakeConfig(ConfigModel):
     @field_validator("path")
     @classmethod
     def _is_known(cls, path: str) -> str:
-        if path.partition("://")[0] in _OF_CLOUDS and not _CLOUD_URL.fullmatch(path):
+        scheme, has_scheme, _ = path.partition("://")
+        if scheme in _OF_CLOUDS and not _CLOUD_URL.fullmatch(path):
             raise ValueError(_NOT_A_CLOUD_URL)
+        if has_scheme and scheme not in _LOG_STORES:
+            raise ValueError(
+                f"Redolake commits to no Delta tables under {scheme}://; name a folder, or a place in "
+                "s3://, abfss:// or gs://"
+            )
         return path
 
     @property

@@ -217,6 +217,12 @@ def test_a_url_that_not_all_clients_know_is_refused(path: str) -> None:
         ObjectLandingConfig(url=path, cache="c")
 
 
+@pytest.mark.parametrize("path", ["hdfs://namenode/lake", "file:///lake", "http://host/lake"])
+def test_a_lake_where_nothing_commits_is_refused(path: str) -> None:
+    with pytest.raises(ValidationError, match="name a folder, or a place in"):
+        LakeConfig(path=path)
+
+
 def test_a_lake_in_a_cloud_has_atomic_commits_and_deltas_own_log_store() -> None:
     """Unlike one in S3, where Delta's way of writing overwrites: so several processes may write there."""
     google = LakeConfig(path="gs://lake/x")
