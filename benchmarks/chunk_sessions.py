@@ -17,7 +17,7 @@ import oracledb
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from benchmarks.common import Form, Result, measured
+from benchmarks.common import Form, Result, grow, measured
 from benchmarks.slowed import Slowed
 from cdc_core.config import SourceConfig
 from cdc_core.model.templates import DEFAULT_PATHS
@@ -30,7 +30,6 @@ SESSIONS = (1, 2, 4)
 CHUNKS = 16
 GOAL = 0.9
 ROWS = {Form.QUICK: 64_000, Form.NORMAL: 400_000, Form.LONG: 5_000_000}
-_AT_ONCE = 50_000
 _TABLE = "CREATE TABLE WIDE (ID NUMBER(12) PRIMARY KEY, TEXT VARCHAR2(60), SHARE_OF NUMBER(9,2), SEEN DATE)"
 _FIRST_ROWS = """
 INSERT INTO WIDE SELECT LEVEL, RPAD('row ', 60, 'x'), MOD(LEVEL, 1000) / 4, SYSDATE FROM DUAL CONNECT BY LEVEL <= :many"""
@@ -80,13 +79,7 @@ def _load(server: Served, count: int) -> None:
     ):
         cursor.execute(_TABLE)
         cursor.execute("ALTER TABLE WIDE ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS")
-        for there in range(0, count, _AT_ONCE):
-            many = min(_AT_ONCE, count - there)
-            if there:
-                cursor.execute(_MORE_ROWS, {"there": there, "many": many})
-            else:
-                cursor.execute(_FIRST_ROWS, {"many": many})
-            connection.commit()
+        grow(connection, _FIRST_ROWS, _MORE_ROWS, count)
 
 
 def _snapshot(server: Served, folder: Path, count: int, sessions: int) -> bool:

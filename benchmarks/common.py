@@ -17,6 +17,9 @@ from enum import StrEnum
 from pathlib import Path
 from statistics import median
 
+import oracledb
+
+GROWN_AT_ONCE = 50_000
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -231,3 +234,16 @@ def peak_megabytes() -> dict[str, float]:
 def _short(value: float | None) -> float | None:
     """Four significant digits: more would pretend."""
     return None if value is None else float(f"{value:.4g}")
+
+
+def grow(connection: oracledb.Connection, first: str, more: str, count: int) -> None:
+    """Fill a table with ``count`` rows, :data:`GROWN_AT_ONCE` in a transaction: by ``first``, with
+    the bind ``many``, and by copies of these, ``more``, with ``there`` beside it."""
+    with connection.cursor() as cursor:
+        for there in range(0, count, GROWN_AT_ONCE):
+            many = min(GROWN_AT_ONCE, count - there)
+            if there:
+                cursor.execute(more, {"there": there, "many": many})
+            else:
+                cursor.execute(first, {"many": many})
+            connection.commit()

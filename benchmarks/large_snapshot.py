@@ -26,7 +26,7 @@ import oracledb
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from benchmarks.common import Form, Result, measured, peak_megabytes
+from benchmarks.common import GROWN_AT_ONCE, Form, Result, grow, measured, peak_megabytes
 from cdc_core.config import SourceConfig
 from cdc_core.model.templates import DEFAULT_PATHS
 from cdc_core.steps import Pipeline
@@ -42,7 +42,6 @@ KILLS = 2
 
 _PROCESSES = {"other": "its process", "jvm": "Spark's JVM", "database": "the embedded Oracle"}
 """By what :func:`~benchmarks.common.kind_of` calls them."""
-_LOADED_AT_ONCE = 50_000
 _SAMPLED_SECONDS = 0.25
 _TABLE = "CREATE TABLE NARROW (ID NUMBER(12) PRIMARY KEY, AMOUNT NUMBER(9,2), SEEN DATE)"
 _FIRST_ROWS = """
@@ -105,21 +104,18 @@ def rows(form: Form = Form.NORMAL, *, many: int | None = None) -> Iterator[Resul
 
 def _load(served: Served, count: int) -> float:
     """Make the rows; the sum of their amounts."""
-    amounts = 0.0
     with (
         oracledb.connect(user=served.user, password=served.password, dsn=served.dsn) as connection,
         connection.cursor() as cursor,
     ):
         cursor.execute(_TABLE)
         cursor.execute("ALTER TABLE NARROW ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS")
-        for there in range(0, count, _LOADED_AT_ONCE):
-            many = min(_LOADED_AT_ONCE, count - there)
-            if there:
-                cursor.execute(_MORE_ROWS, {"there": there, "many": many})
-            else:
-                cursor.execute(_FIRST_ROWS, {"many": many})
-            connection.commit()
-            amounts += sum(level % 1000 for level in range(1, many + 1)) / 4
+        grow(connection, _FIRST_ROWS, _MORE_ROWS, count)
+    amounts = 0.0
+    for there in range(0, count, GROWN_AT_ONCE):
+        amounts += (
+            sum(level % 1000 for level in range(1, min(GROWN_AT_ONCE, count - there) + 1)) / 4
+        )
     return amounts
 
 
